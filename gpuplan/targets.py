@@ -26,6 +26,7 @@ NO_DOMAINS = Ignored(
     "node.nvlink_nodes", "nothing keeps work inside an NVLink domain, so it stays inside a node"
 )
 NO_CLUSTER = Ignored("cluster", "no cloud manages the target")
+NO_RACKS = Ignored("rack_power", "the cloud feeds its own racks")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -163,7 +164,14 @@ TARGETS = {
             installs_components=True,
             starts_engines=True,
             driver_on_nodes=True,
-            ignored_of_platform=(NO_SLURM, NO_QUADLET, NO_ANSIBLE, NO_VGPUS, NO_DOMAINS),
+            ignored_of_platform=(
+                NO_SLURM,
+                NO_QUADLET,
+                NO_ANSIBLE,
+                NO_VGPUS,
+                NO_DOMAINS,
+                NO_RACKS,
+            ),
             ignored_of_workloads=(NO_ORDER,),
         ),
         Target(
@@ -181,7 +189,14 @@ TARGETS = {
             driver_on_nodes=True,
             plugin_on_nodes=True,
             has_instead=("gpu-operator",),
-            ignored_of_platform=(NO_SLURM, NO_QUADLET, NO_ANSIBLE, NO_VGPUS, NO_DOMAINS),
+            ignored_of_platform=(
+                NO_SLURM,
+                NO_QUADLET,
+                NO_ANSIBLE,
+                NO_VGPUS,
+                NO_DOMAINS,
+                NO_RACKS,
+            ),
             ignored_of_workloads=(NO_ORDER,),
         ),
         Target(
@@ -197,7 +212,14 @@ TARGETS = {
             infiniband="rdma/ib",
             installs_components=True,
             starts_engines=True,
-            ignored_of_platform=(NO_SLURM, NO_QUADLET, NO_ANSIBLE, NO_VGPUS, NO_DOMAINS),
+            ignored_of_platform=(
+                NO_SLURM,
+                NO_QUADLET,
+                NO_ANSIBLE,
+                NO_VGPUS,
+                NO_DOMAINS,
+                NO_RACKS,
+            ),
             ignored_of_workloads=(NO_ORDER,),
         ),
         Target(

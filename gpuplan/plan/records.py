@@ -144,14 +144,14 @@ class Split:
 class ResourceUse:
     """What a workload needs of one thing that may run out, of what there is: `need` and `supply` in
     `unit`, `of` what they are counted. Where one is None, `unknown` says why. `remedy` is the
-    cheapest way to more of it."""
+    cheapest way to more of it, None where nothing is known to be short."""
 
     resource: str
     of: str
     need: float | None
     supply: float | None
     unit: str
-    remedy: str
+    remedy: str | None
     unknown: str | None = None
 
     @property

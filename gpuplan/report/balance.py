@@ -22,14 +22,14 @@ NAMES = {
     "fabric": "network cards, caches",
     "links": "links of a node",
     "pcie": "PCIe",
-    "cpu_cores": "CPU cores",
+    "cpu_cores": "CPU cores, advised",
     "host_memory": "host memory",
     "power": "power",
 }
 
 
 def whole(plan: Tree) -> str:
-    """Every row of every workload, each with its remedy."""
+    """Every row of every workload, each with its remedy where it has one."""
     blocks = (
         "\n".join((work["name"], *_rows(work, remedies=True))) + "\n"
         for work in plan["workloads"]
@@ -65,7 +65,7 @@ def _rows(work: Tree, *, remedies: bool = False, indent: int = 2) -> Iterator[st
     for place, (percent, name, row) in enumerate(table):
         lead = f"{'':{indent}}{percent:>7}  {name:<{size}}  "
         yield from _wrapped(lead, _amounts(row))
-        if remedies or place == 0:
+        if row.get("remedy") and (remedies or place == 0):
             yield from _wrapped(" " * len(lead), f"→ {row['remedy']}")
 
 

@@ -22,7 +22,7 @@ from gpuplan.sizing.evidence.formula import Quantity
 from gpuplan.sizing.hardware.locality import Locality, localities
 from gpuplan.sizing.hardware.offers import GpuOffer, Site
 from gpuplan.source import Origin
-from gpuplan.targets import TARGETS
+from gpuplan.targets import NO_RACKS, TARGETS
 from gpuplan.vendors import vendor_of
 
 
@@ -38,12 +38,12 @@ def find_site(where: Where, catalog: Catalog) -> tuple[Site | None, list[Diagnos
     )
     offers, wrong = within_domains(offers, where)
     problems += wrong
-    storage = platform.storage
+    storage, rack = platform.storage, _rack_watts(platform)
     if where.inventory and TARGETS[platform.target].guests_on_hosts:
         offers = _for_guests(offers, where.inventory, where)
     site = Site(
         target=platform.target,
-        gpus=tuple(offers),
+        gpus=tuple(replace(offer, rack_watts=rack) for offer in offers),
         fabric=_fabric(platform),
         storage_bytes_per_s=Quantity(
             storage.bandwidth, "B/s", "manifest: platform.storage.bandwidth"
@@ -53,9 +53,6 @@ def find_site(where: Where, catalog: Catalog) -> tuple[Site | None, list[Diagnos
         storage_usd_per_gb_month=_storage_price(platform, catalog),
         storage_class=storage.storage_class if storage else None,
         storage_shared=storage.shared if storage else None,
-        rack_watts=Quantity(platform.rack_power, "W", "manifest: platform.rack_power")
-        if platform.rack_power
-        else None,
     )
     return (None if worst(problems) is Severity.ERROR else site), problems
 
@@ -91,6 +88,13 @@ def _fabric(platform: Platform) -> Fabric | None:
         nodes_per_switch=spec.nodes_per_switch,
         switch_label=spec.switch_label,
     )
+
+
+def _rack_watts(platform: Platform) -> Quantity | None:
+    """What a rack feeds, where racks are the manifest's to state."""
+    if platform.rack_power is None or NO_RACKS in TARGETS[platform.target].ignored_of_platform:
+        return None
+    return Quantity(platform.rack_power, "W", "manifest: platform.rack_power")
 
 
 def _rdma_resource(platform: Platform, kind: str) -> str | None:

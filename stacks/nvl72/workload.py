@@ -78,7 +78,7 @@ reader_computedomain = k8s.apiextensions.CustomResource(
     },
     opts=pulumi.ResourceOptions(
         provider=cluster.provider,
-        depends_on=[cluster.tenant_legal_namespace],
+        depends_on=[*addons.installed, cluster.tenant_legal_namespace],
     ),
 )
 

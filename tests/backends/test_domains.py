@@ -13,6 +13,7 @@ from gpuplan.kubernetes.lower import lower
 from gpuplan.kubernetes.update.immutable import refused
 from gpuplan.plan.model import Plan
 from gpuplan.plan.partitions import DOMAIN_LABEL
+from gpuplan.preview.running.run import preview
 from tests.support.plans import read_plan
 from tests.tools.program import ROOT
 
@@ -100,6 +101,19 @@ def test_its_driver_is_a_component_of_such_stacks_alone() -> None:
         if "nvidia-dra-driver-gpu" in [c.name for c in read_plan(s.parent).components]
     ]
     assert having == ["nvl72"]
+
+
+def test_a_domain_comes_after_the_chart_that_defines_it_and_goes_before() -> None:
+    found = {r.type: r for r in preview(STACK).resources}
+    domain = next(r for type_, r in found.items() if type_.endswith(":ComputeDomain"))
+    assert any(urn.endswith("Release::addon-nvidia-dra-driver-gpu") for urn in domain.dependencies)
+
+
+def test_the_readme_says_where_its_chart_looks_for_the_driver() -> None:
+    said = (STACK / "README.md").read_text("utf-8")
+    assert "`nvidiaDriverRoot: /`" in said
+    other = ROOT / "stacks" / "llama-405b" / "README.md"
+    assert "nvidiaDriverRoot" not in other.read_text("utf-8")
 
 
 def test_a_compute_domain_never_changes() -> None:

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from gpuplan.kubernetes.addons import charts
 from gpuplan.kubernetes.lower import lower
 from gpuplan.kubernetes.runs import gangs
 from gpuplan.kubernetes.update.carry import carry_over
@@ -63,8 +64,13 @@ def test_a_pod_has_the_gpus_of_a_node_and_the_queue_admits_the_set(tmp_path: Pat
 
 
 def test_the_operator_comes_with_such_a_run_alone(tmp_path: Path) -> None:
-    with_it = {c.name: c for c in plan_of(tmp_path).components}
+    plan = plan_of(tmp_path)
+    with_it = {c.name: c for c in plan.components}
     assert with_it["jobset"].version == "0.12.0"
+    (chart,) = (c for c in charts.charts(plan) if c.component.name == "jobset")
+    labels = charts.namespace(chart).tree["metadata"]["labels"]
+    assert labels["pod-security.kubernetes.io/enforce"] == "baseline", "it touches no node"
+    assert "GPU nodes" not in chart.timeout_reason
     assert "jobset" not in {c.name for c in plan_of(tmp_path, "").components}
 
 

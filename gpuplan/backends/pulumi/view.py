@@ -14,6 +14,8 @@ from gpuplan.render.python import Call, Commented, Expression, Name
 
 SKIP_AWAIT = "pulumi.com/skipAwait"
 BRINGS_PODS = ("Deployment", "StatefulSet", "Job", "CronJob", "JobSet", "LeaderWorkerSet")
+# A chart of the stack defines it, and its controller must be there until it is gone.
+CONTROLLED = ("ComputeDomain",)
 # Asked to run a Job again, Pulumi makes the new one before the old one of that name goes.
 RUNS_AGAIN = ("Job", "JobSet")
 SHORT = {
@@ -138,7 +140,7 @@ def _shared(value: Expression, constant: Constant) -> Expression:
 def options(item: KubernetesObject, variables: Mapping[str, str], module: str) -> Expression:
     here = f"{module}."
     needs: list[Expression] = [Name(variables[i].removeprefix(here)) for i in item.depends_on]
-    if item.kind in BRINGS_PODS and "addons" in variables:
+    if item.kind in (*BRINGS_PODS, *CONTROLLED) and "addons" in variables:
         needs.insert(0, Name(variables["addons"]))
     former: list[Expression] = [
         Call("pulumi.Alias", (), (("name", identity.partition("/")[2]),))

@@ -69,7 +69,7 @@ def charts(plan: Plan) -> Iterator[Chart]:
 
 def _on_nodes(component: Component) -> bool:
     """Whether it has daemons on the GPU nodes, which touch these."""
-    return component.name != GROUPS
+    return component.name not in (GROUPS, RUNS)
 
 
 def unknown(plan: Plan) -> tuple[Component, ...]:

@@ -141,9 +141,10 @@ def new_kind(workload: Workload, former: KubernetesObject, now: KubernetesObject
     return warning(
         "GP022",
         f"{workload.name}: {former.kind} '{former.name}' goes, and {now.kind} '{now.name}' takes"
-        " its place and runs from the start, or its last checkpoint",
+        " its place and runs from the start, or its last checkpoint; where nodes are free both run"
+        " for a while, and write the same checkpoints",
         workload.origin,
-        help="let the run that is there end first, where its result is wanted",
+        help="let the run that is there end first, or delete it before `pulumi up`",
     )
 
 

@@ -29,7 +29,8 @@ def one_domain(subject: Subject) -> Iterator[Finding]:
     Threshold: none.
 
     Fix: compile the manifest again. Where the cluster's nodes do not have the label, remove
-    `nvlink_nodes` from the manifest: then the plan stays inside a node.
+    `nvlink_nodes` from the manifest, or `nvlink_domain` from the inventory: then the plan stays
+    inside a node.
 
     Silent: about pods, where the stack has no program; about whether the nodes have the label;
     about pods that somebody else's scheduler binds.
@@ -42,7 +43,7 @@ def one_domain(subject: Subject) -> Iterator[Finding]:
                 message=f"{work.name} counts on NVLink between {work.nodes_per_replica} nodes, but "
                 f"{lacking}",
                 help="compile the manifest again; without the label on the nodes, remove"
-                " 'nvlink_nodes' from it",
+                " 'nvlink_nodes' from it, or 'nvlink_domain' from the inventory",
                 origin=work.origin,
             )
 

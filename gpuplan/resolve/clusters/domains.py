@@ -61,7 +61,7 @@ def _too_many(offers: Sequence[GpuOffer], where: Where) -> Iterator[Diagnostic]:
         if asked > most:
             words = f"NVLink joins at most {most} {offer.gpu.identifier}"
             yield error(
-                "GP004",
+                "GP007",
                 f"{words}, not {node.nvlink_nodes} nodes of {node.gpus}",
                 where.at("node", "nvlink_nodes"),
                 label=f"{asked} GPUs",

@@ -123,14 +123,3 @@ def whole_for_little(
         help=f"`tenancy.cut: true` cuts its GPUs for its own team alone ({part}); isolation "
         "'shared' lets other teams be on the other parts",
     )
-
-
-def rack_feeds_no_node(node: str, rack: str, origin: Origin) -> Diagnostic:
-    """`node` and `rack` are powers in words."""
-    return error(
-        "GP041",
-        f"a node draws {node}, a rack feeds {rack}",
-        origin,
-        label="no node can stand there",
-        help=f"write what the racks for these nodes feed, {node} at least, or allow smaller nodes",
-    )

@@ -20,8 +20,10 @@ from gpuplan.plan.model import Flip, Parallelism, Shortfall
 from gpuplan.sizing.evidence.formula import canonical
 from gpuplan.sizing.hardware.devices import Device
 from gpuplan.sizing.hardware.offers import GpuOffer
+from gpuplan.sizing.hardware.power import most_watts
 
 MOST_REPLICAS = 10_000.0
+RACK = "rack_power"
 MICRO = Decimal("0.000001")
 
 Rank = tuple[bool, float, float, str, str, int]
@@ -189,21 +191,26 @@ def usd_per_hour(offer: GpuOffer, gpus: Decimal) -> Decimal | None:
 
 
 def nodes_gate(candidate: Candidate) -> tuple[tuple[Shortfall, ...], Flip | None]:
-    """The gate of a site with too few nodes, and of more replicas than are planned one by one."""
+    """The gate of a site with too few nodes, of racks that feed none of them, and of more replicas
+    than are planned one by one."""
     if candidate.replicas > MOST_REPLICAS:
         many = float(candidate.replicas)
         gate = Shortfall(
             resource="replicas", requested=many, used=0.0, capacity=MOST_REPLICAS, unit="1"
         )
         return (gate,), None
-    count = candidate.device.offer.node_count
+    offer = candidate.device.offer
+    if offer.rack_watts is not None and most_watts(offer) > offer.rack_watts.value:
+        watts, fed = most_watts(offer), offer.rack_watts.value
+        return (Shortfall(resource=RACK, requested=watts, used=0.0, capacity=fed, unit="W"),), None
+    count = offer.node_count
     if count is None or candidate.nodes + candidate.spares <= count:
         return (), None
     needed = float(candidate.nodes + candidate.spares)
     gate = Shortfall(
         resource="nodes", requested=needed, used=0.0, capacity=float(count), unit="nodes"
     )
-    if candidate.device.offer.node_names:
+    if offer.node_names:
         return (gate,), None  # those that an inventory names are all there are
     flip = Flip(quantity="node.count", now=float(count), needed=needed, unit="nodes")
     return (gate,), flip

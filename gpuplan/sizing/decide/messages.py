@@ -31,6 +31,20 @@ def nothing_fits(
     )
 
 
+def rack_feeds_no_node(rejected: Sequence[Candidate], origin: Origin) -> Diagnostic:
+    """No node of a GPU type that may be used stands in a rack; said of the node that draws least,
+    at the field of the workload's manifest."""
+    least = min((c.shortfalls[0] for c in rejected), key=lambda gate: gate.requested)
+    node, rack = format_apart(least.requested, least.capacity, "W")
+    return error(
+        "GP041",
+        f"a node draws {node}, a rack feeds {rack}",
+        Origin(origin.document, ("platform", "rack_power")),
+        label="no node can stand there",
+        help=f"write what the racks for these nodes feed, {node} at least, or allow smaller nodes",
+    )
+
+
 def not_measured(name: str, rejected: Sequence[Candidate], origin: Origin) -> Diagnostic:
     """No GPU that may be used was measured, nor has one that stands for it."""
     resource = rejected[0].shortfalls[0].resource

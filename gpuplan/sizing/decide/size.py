@@ -21,7 +21,7 @@ from gpuplan.sizing.ask.demand import (
 )
 from gpuplan.sizing.ask.messages import unknown_override
 from gpuplan.sizing.candidates.builds import barred
-from gpuplan.sizing.candidates.choose import Candidate
+from gpuplan.sizing.candidates.choose import RACK, Candidate
 from gpuplan.sizing.candidates.devices import named
 from gpuplan.sizing.candidates.settle import Settled
 from gpuplan.sizing.candidates.sized import Sized, Unforced
@@ -30,6 +30,7 @@ from gpuplan.sizing.decide.messages import (
     nothing_fits,
     nothing_runs,
     override_does_not_fit,
+    rack_feeds_no_node,
 )
 from gpuplan.sizing.decide.searched import Search
 from gpuplan.sizing.decide.without import ENGINE_LIMITS, SEARCHED, overridden, without
@@ -244,6 +245,8 @@ def _nothing(made: Search, site: Site, others: Iterable[OtherSite]) -> Diagnosti
         at = demand.origin.child("overrides", fields[0])
         problem = override_does_not_fit(fields, rejected, at, instead.words)
         return remedied(problem, *instead.remedies)
+    if rejected and all(c.shortfalls[0].resource == RACK for c in rejected):
+        return rack_feeds_no_node(rejected, demand.origin)
     elsewhere = tuple(others)
     change = advice(made, site, elsewhere, _search)
     if not change.remedies and (names := overridden(demand)):

@@ -25,7 +25,8 @@ class GpuOffer:
     `nvlink_nodes` are those of an NVLink domain, of the smallest that has such nodes; 1: NVLink
     ends at the node, or the target keeps no work inside a domain.
 
-    `node_watts` is the most that a whole node draws, where a source says so. `shape` is the
+    `node_watts` is the most that a whole node draws, where a source says so, `rack_watts`
+    what a rack for such nodes feeds. `shape` is the
     catalogue's, where nodes are bought in one of several."""
 
     gpu: Gpu
@@ -44,6 +45,7 @@ class GpuOffer:
     usd_per_gpu_hour: Quantity | None = None
     listed: Price | None = None
     node_watts: Quantity | None = None
+    rack_watts: Quantity | None = None
     shape: Shape | None = None
     origin: Origin | None = None
 
@@ -76,7 +78,6 @@ class Site:
     storage_usd_per_gb_month: Quantity | None = None
     storage_class: str | None = None
     storage_shared: bool | None = None
-    rack_watts: Quantity | None = None
 
 
 @record

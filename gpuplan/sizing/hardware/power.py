@@ -8,6 +8,13 @@ from gpuplan.sizing.hardware.offers import GpuOffer
 POWER = Formula("gpu_watts * gpus_per_node", "W", "the GPUs' power limits, without the host's own")
 
 
+def most_watts(offer: GpuOffer) -> float:
+    """The most that a node of the offer draws, in W."""
+    if offer.node_watts is not None:
+        return offer.node_watts.value
+    return POWER(gpu_watts=offer.gpu.watts.value, gpus_per_node=offer.gpus_per_node)
+
+
 def record_node_watts(ledger: Ledger, offer: GpuOffer) -> Quantity:
     """The most that a node of the offer draws, in W, as `node_watts` of the ledger."""
     if offer.node_watts is not None:

@@ -35,7 +35,8 @@ NAMESPACES = f"**:Namespace::{naming.tenant_key('*')}"
 @frozen
 class Operator:
     """A chart that is the cluster's, whichever stack installs it. `drives`: it has the driver.
-    `removes`: the definitions of kinds that its removal takes from the cluster."""
+    `removes`: the definitions of kinds that its removal takes from the cluster. `on_hosts`: it is
+    to be installed by hand where nodes come with a driver."""
 
     name: Verbatim
     drives: bool
@@ -43,6 +44,7 @@ class Operator:
     keep: Verbatim
     driver: str
     removes: Verbatim
+    on_hosts: bool
 
 
 @frozen
@@ -352,6 +354,7 @@ def _operators(plan: Plan) -> Iterator[Operator]:
             keep=_shell("--exclude", f"**::{chart.key}"),
             driver=chart.component.driver or "",
             removes=Verbatim(", ".join(map(code, charts.removed(plan, chart)))),
+            on_hosts=chart.component.name == charts.DOMAINS,
         )
 
 

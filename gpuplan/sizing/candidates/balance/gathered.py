@@ -51,7 +51,8 @@ class Gathered:
         *,
         unknown: str | None = None,
     ) -> ResourceUse:
-        """The row, with its share as evidence where both sides are known."""
+        """The row, with its share as evidence where both sides are known; without a remedy where
+        one is not, since then nothing is known to be short."""
         if need is not None and supply is not None:
             unknown = None if supply.value else "none of it is left"
             if supply.value:
@@ -65,6 +66,6 @@ class Gathered:
             need=None if need is None else need.value,
             supply=None if supply is None else supply.value,
             unit=(need or supply or Quantity(0, "1", "")).unit,
-            remedy=remedy,
+            remedy=None if need is None or supply is None else remedy,
             unknown=unknown,
         )

@@ -20,7 +20,7 @@ def gpus(of: Gathered) -> Iterator[ResourceUse]:
     """Memory of a GPU, its time, and where the manifest has one the time of the run."""
     used, usable = of.known("used_bytes"), of.known("usable_bytes")
     if used and usable:
-        remedy = remedies.memory(of.demand, of.training)
+        remedy = remedies.memory(of.demand, of.candidate.device.gpu, of.training)
         yield of.use("gpu_memory", "each GPU, with the margin", used, usable, remedy)
     if of.known("gpu_images_per_second"):
         yield from _images(of)

@@ -5,10 +5,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from gpuplan.catalog.model import Gpu
 from gpuplan.plan.model import Training
 from gpuplan.sizing.ask.demand import Demand, LanguageDemand, TrainingDemand
 from gpuplan.sizing.candidates.choose import Candidate
 from gpuplan.sizing.evidence.formula import Quantity
+from gpuplan.sizing.hardware.efficiency import unsupported
 from gpuplan.units import format_quantity, format_seconds, format_usd
 
 Known = Callable[[str], Quantity | None]
@@ -16,7 +18,6 @@ Known = Callable[[str], Quantity | None]
 FASTER = "faster GPUs, or more of them: all else waits for them"
 MORE = "more GPUs: `gpuplan capacity` says how many end it when"
 DECODED = "images stored in fewer pixels, before nodes with more cores"
-RACKS = "state what a rack feeds"
 HOST = {
     "cpu_cores": "nodes with more cores, or fewer GPUs",
     "host_memory": "more memory in each node, before more nodes",
@@ -45,14 +46,14 @@ def checkpoint(demand: Demand, known: Known) -> str:
     return f"`checkpoint: {{interval: {format_seconds(best.value)}}}`, which loses least time"
 
 
-def memory(demand: Demand, training: Training | None) -> str:
+def memory(demand: Demand, gpu: Gpu, training: Training | None) -> str:
     """What makes room without another GPU, where something does."""
-    if training is not None:
+    if training is not None and isinstance(demand, TrainingDemand):
         if training.recompute != "full":
             return "`training: {recompute: full}`, which takes time and no memory"
         return "more GPUs to divide the states, before GPUs with more memory"
-    cached = isinstance(demand, LanguageDemand)
-    if cached and demand.overrides.kv_cache_dtype is None:
+    cached = isinstance(demand, LanguageDemand) and demand.overrides.kv_cache_dtype is None
+    if cached and not unsupported(gpu, "fp8"):
         return "`overrides: {kv_cache_dtype: fp8}`, half the cache, before a larger GPU"
     return "a GPU with more memory"
 

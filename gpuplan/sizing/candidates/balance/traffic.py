@@ -8,7 +8,7 @@ from gpuplan.plan.model import ResourceUse
 from gpuplan.sizing.candidates.balance import remedies
 from gpuplan.sizing.candidates.balance.gathered import STORAGE, Gathered
 from gpuplan.sizing.evidence.formula import Formula, Quantity
-from gpuplan.sizing.hardware.devices import cards_rate, quantity
+from gpuplan.sizing.hardware.devices import cards_rate, fabric_rate, quantity
 from gpuplan.units import format_seconds
 
 _NODES = Formula("cards_bytes_per_s * nodes", "B/s", "the network cards of all its nodes")
@@ -17,7 +17,11 @@ _SENT = Formula(
     "B/s",
     "caches of prompts that each GPU of a prefill replica sends",
 )
+_FABRIC = Formula(
+    "fabric_bytes_per_s * node_gpus * nodes", "B/s", "what the GPUs of all its nodes have of it"
+)
 _NOT_CARDS = "the rate of the nodes' cards is not stated (an inventory does)"
+_PARTS = "what the nodes of a replica send each other is in the times, and not counted here"
 _NOT_COUNTED = "the bytes of its requests are not counted"
 
 
@@ -50,20 +54,34 @@ def exchanged(of: Gathered) -> Iterator[ResourceUse]:
 def answered(of: Gathered) -> Iterator[ResourceUse]:
     """What goes over network cards and PCIe while requests are answered."""
     candidate = of.candidate
-    need, cards = of.known("needs.request_bytes_per_s"), cards_rate(candidate.device.offer)
-    supply = None
-    if need is not None and cards is not None:
-        nodes = Quantity(float(candidate.nodes), "1", "choice: nodes of its replicas")
-        inputs = {"cards_bytes_per_s": cards, "nodes": nodes}
-        supply = of.ledger.derive("supply.cards_bytes_per_s", _NODES, **inputs)
-    unknown = _NOT_COUNTED if need is None else _NOT_CARDS
+    need, rate = of.known("needs.request_bytes_per_s"), of.known("prefill.transfer_rate")
+    unknown = _NOT_CARDS if need else _NOT_COUNTED
+    spanning = candidate.gpus > candidate.device.offer.gpus_per_node
+    if spanning:
+        need, unknown = None, _PARTS
+    supply = _cards(of, over_fabric=spanning or rate is not None) if need or spanning else None
     yield of.use("network", "all nodes", need, supply, remedies.CARDS, unknown=unknown)
     sent = {name: found for name in _SENT.names if (found := of.known(name))}
     if len(sent) == len(_SENT.names):
-        rate, each = of.known("prefill.transfer_rate"), "each GPU that takes prompts"
+        each = "each GPU that takes prompts"
         sends = of.ledger.derive("needs.transfer_bytes_per_s", _SENT, **sent)
         yield of.use("fabric", each, sends, rate, remedies.CARDS)
     yield _at_start(of)
+
+
+def _cards(of: Gathered, *, over_fabric: bool) -> Quantity | None:
+    """What the network cards of all its nodes carry: as an inventory states it, else of work that
+    sends `over_fabric` what their GPUs have of it. Other nodes may not be on it."""
+    offer, fabric = of.candidate.device.offer, of.site.fabric
+    nodes = Quantity(float(of.candidate.nodes), "1", "choice: nodes of its replicas")
+    if (cards := cards_rate(offer)) is not None:
+        inputs = {"cards_bytes_per_s": cards, "nodes": nodes}
+        return of.ledger.derive("supply.cards_bytes_per_s", _NODES, **inputs)
+    if fabric is None or not over_fabric:
+        return None
+    gpus = Quantity(float(offer.gpus_per_node), "1", "offer: GPUs of a node")
+    inputs = {"fabric_bytes_per_s": fabric_rate(offer, fabric, None), "node_gpus": gpus}
+    return of.ledger.derive("supply.cards_bytes_per_s", _FABRIC, nodes=nodes, **inputs)
 
 
 def _at_start(of: Gathered) -> ResourceUse:
