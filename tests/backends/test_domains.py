@@ -205,7 +205,9 @@ def test_runs_that_may_take_each_others_racks_are_refused(
 ) -> None:
     slurm = "inventory: row.yaml\n  slurm: {controller: ctl, storage: /lustre, containers: pyxis}"
     head, run = RUN.replace("TARGET", "slurm").replace("NODES", slurm).split("- name: tune")
-    runs = (f"- name: tune-{n}{run.replace('count: 16', f'count: {g}')}" for n, g in enumerate(gpus))
+    runs = (
+        f"- name: tune-{n}{run.replace('count: 16', f'count: {g}')}" for n, g in enumerate(gpus)
+    )
     racks = INVENTORY + hosts("a", 1, "left") + hosts("b", 5, "right")
     (tmp_path / "tune.yaml").write_text(head + "".join(runs), encoding="utf-8")
     (tmp_path / "row.yaml").write_text(racks, encoding="utf-8")
