@@ -27,6 +27,7 @@ NO_DOMAINS = Ignored(
 )
 NO_CLUSTER = Ignored("cluster", "no cloud manages the target")
 NO_RACKS = Ignored("rack_power", "the cloud feeds its own racks")
+OF_CLOUDS = (NO_SLURM, NO_QUADLET, NO_ANSIBLE, NO_VGPUS, NO_DOMAINS, NO_RACKS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -164,14 +165,7 @@ TARGETS = {
             installs_components=True,
             starts_engines=True,
             driver_on_nodes=True,
-            ignored_of_platform=(
-                NO_SLURM,
-                NO_QUADLET,
-                NO_ANSIBLE,
-                NO_VGPUS,
-                NO_DOMAINS,
-                NO_RACKS,
-            ),
+            ignored_of_platform=OF_CLOUDS,
             ignored_of_workloads=(NO_ORDER,),
         ),
         Target(
@@ -189,14 +183,7 @@ TARGETS = {
             driver_on_nodes=True,
             plugin_on_nodes=True,
             has_instead=("gpu-operator",),
-            ignored_of_platform=(
-                NO_SLURM,
-                NO_QUADLET,
-                NO_ANSIBLE,
-                NO_VGPUS,
-                NO_DOMAINS,
-                NO_RACKS,
-            ),
+            ignored_of_platform=OF_CLOUDS,
             ignored_of_workloads=(NO_ORDER,),
         ),
         Target(
@@ -212,14 +199,7 @@ TARGETS = {
             infiniband="rdma/ib",
             installs_components=True,
             starts_engines=True,
-            ignored_of_platform=(
-                NO_SLURM,
-                NO_QUADLET,
-                NO_ANSIBLE,
-                NO_VGPUS,
-                NO_DOMAINS,
-                NO_RACKS,
-            ),
+            ignored_of_platform=OF_CLOUDS,
             ignored_of_workloads=(NO_ORDER,),
         ),
         Target(

@@ -321,6 +321,12 @@ class HostSpec(Document):
         "plugin, the shards of Slurm; `gpuplan pack` and the target slurm.",
     )
 
+    @property
+    def nvlink_domain(self) -> str | None:
+        """That of all its GPUs; None where they are of none, or of several."""
+        domains = {gpu.nvlink_domain for gpu in self.gpus}
+        return domains.pop() if len(domains) == 1 else None
+
 
 class SwitchSpec(Document):
     """A switch of the network between hosts, with what is plugged into it: hosts, and switches of

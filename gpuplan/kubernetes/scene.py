@@ -61,9 +61,7 @@ class Scene:
     def restarts_whole(self) -> bool:
         """Whether a JobSet makes all pods of a run over nodes anew where one fails. What recurs is
         a CronJob, which makes Jobs."""
-        work = self.workload
-        gang = work.training is not None and work.nodes_per_replica > 1 and work.schedule is None
-        return gang and self.plan.jobs == "jobset"
+        return self.workload.gang and self.plan.jobs == "jobset"
 
     @property
     def queued(self) -> bool:

@@ -50,8 +50,7 @@ def _gangs(platform: Platform, workloads: Sequence[Workload], at: Origin) -> Ite
         why = "every run and every replica has its GPUs on one node"
         remedy = "keep it for work that needs several nodes, or remove it"
         yield not_acted_on(f"platform.queue has no effect here: {why}", at.child("queue"), remedy)
-    runs = (w for w in workloads if w.training and not w.schedule)
-    if platform.jobs == "jobset" and all(w.nodes_per_replica < 2 for w in runs):
+    if platform.jobs == "jobset" and not any(w.gang for w in workloads):
         why = "no run that starts once lies on several nodes"
         text = f"platform.jobs has no effect here: {why}"
         yield not_acted_on(text, at.child("jobs"), "keep it for such a run, or remove it")

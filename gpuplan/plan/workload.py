@@ -290,6 +290,16 @@ class Workload:
         return self.nodes_per_replica > 1 or self.disaggregation is not None
 
     @property
+    def gang(self) -> bool:
+        """Whether it is a run over nodes that starts once."""
+        return self.training is not None and self.nodes_per_replica > 1 and not self.schedule
+
+    @property
+    def spare_nodes(self) -> int:
+        """Nodes that stand by for it."""
+        return (self.training.spare_nodes if self.training else None) or 0
+
+    @property
     def run_hours(self) -> Decimal | None:
         """How long work that ends takes; None of what stays."""
         seconds = (m.estimate.value for m in self.metrics if m.name == "time_to_finish")

@@ -87,8 +87,7 @@ def components(
 
 def jobs_of(platform: Platform, workloads: Sequence[Workload]) -> Literal["jobset"] | None:
     """What runs over nodes are, where one that starts once is there; None: Jobs."""
-    several = any(w.training and w.nodes_per_replica > 1 and not w.schedule for w in workloads)
-    wanted = platform.jobs == "jobset" and several
+    wanted = platform.jobs == "jobset" and any(w.gang for w in workloads)
     return "jobset" if wanted and TARGETS[platform.target].queues_pods else None
 
 

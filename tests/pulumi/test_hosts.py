@@ -13,7 +13,7 @@ from tests.support.require import require
 from tests.tools import sshhost
 from tests.tools.program import ROOT
 from tests.tools.sshhost import SshHost
-from tests.tools.updates import Failed, Workspace, need_pulumi
+from tests.tools.updates import Failed, Workspace
 
 pytestmark = [pytest.mark.pulumi, pytest.mark.sdk]
 
@@ -27,7 +27,6 @@ HOOK = "/etc/libvirt/hooks/qemu.d/gpuplan"
 
 @pytest.fixture
 def host() -> Iterator[SshHost]:
-    need_pulumi()
     if missing := sshhost.absent():
         require("pulumi", missing)
     with tempfile.TemporaryDirectory(prefix="gp-", dir="/tmp") as name:

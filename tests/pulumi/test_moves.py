@@ -17,7 +17,7 @@ from tests.tools.cluster import CONTEXT
 from tests.tools.kube import Kube, Object
 from tests.tools.program import ROOT
 from tests.tools.stacks import objects_of, switches
-from tests.tools.updates import STACK, Workspace, cluster_uid, need_pulumi
+from tests.tools.updates import STACK, Workspace, cluster_uid
 
 pytestmark = [pytest.mark.pulumi, pytest.mark.sdk]
 
@@ -43,11 +43,6 @@ DEFINITION = {
 }
 INSTANCE = {"apiVersion": "example.com/v1", "kind": "Policy", "metadata": {"name": NAME}}
 MADE = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "of-the-chart"}}
-
-
-@pytest.fixture(autouse=True)
-def _pulumi() -> None:
-    need_pulumi()
 
 
 @pytest.fixture

@@ -19,7 +19,7 @@ from tests.tools import crds, updates
 from tests.tools.kube import PATIENCE_SECONDS, Kube, Object
 from tests.tools.program import ROOT, gpuplan
 from tests.tools.stacks import objects_of, stacks, switches
-from tests.tools.updates import Failed, Workspace, need_pulumi, short
+from tests.tools.updates import Failed, Workspace, short
 
 pytestmark = [pytest.mark.pulumi, pytest.mark.sdk]
 
@@ -29,11 +29,6 @@ WHOLE = [s for s in stacks("kubernetes") if not (s / "operators").is_dir()]
 PROVIDER = "    enable_server_side_apply=True,\n"
 PROVIDER_NAMES = [f"pulumi:providers:kubernetes::{name}" for name in ("cluster", "reader")]
 CHECKED = "context=system.metadata.uid.apply(proven)"
-
-
-@pytest.fixture(autouse=True)
-def _pulumi() -> None:
-    need_pulumi()
 
 
 def options(stack: Path) -> dict[str, str]:

@@ -12,6 +12,7 @@ from gpuplan.plan.model import ResourceUse, Workload
 from gpuplan.plan.serialize import to_tree
 from gpuplan.report import balance
 from gpuplan.sizing.evidence.formula import evaluate
+from tests.sizing.test_needs import TRAINING as RUN
 
 PLATFORM = """\
 apiVersion: gpuplan.dev/v1
@@ -23,15 +24,6 @@ platform:
   fabric: {kind: infiniband, bandwidth_per_gpu: 50 GB/s, resource: rdma/hca}
   storage: {bandwidth: 10 GB/s, shared: true}
 workloads:
-"""
-RUN = """\
-- name: run
-  task: finetuning
-  model: meta-llama/Llama-3.1-8B
-  dataset: {name: corpus, tokens: 1e9}
-  training: {epochs: 1, sequence_length: 8192, global_batch: 64}
-  checkpoint: {interval: 1 h}
-  overrides: {gpu_count: 16}
 """
 SERVICE = """\
 - name: chat

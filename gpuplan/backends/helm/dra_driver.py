@@ -6,9 +6,9 @@ and its templates/validation.yaml.
 
 from __future__ import annotations
 
+from gpuplan.backends.helm.mirrors import with_image
 from gpuplan.kubernetes import nodes
 from gpuplan.plan.model import Plan
-from gpuplan.plan.outside.network import mirrored
 from gpuplan.render.commented import Because, Tree
 from gpuplan.vendors import vendor_of
 
@@ -25,8 +25,4 @@ def values(plan: Plan) -> Tree:
         "resources": {"gpus": {"enabled": Because(value=False, reason=plugin)}},
         "kubeletPlugin": {"tolerations": Because(tolerated, "GPU nodes keep other pods away")},
     }
-    if (mirror := mirrored(REPOSITORY, plan.network)) != REPOSITORY:
-        tree["image"] = {"repository": Because(mirror, "as platform.network says")}
-    if plan.network and plan.network.pull_secrets:
-        tree["imagePullSecrets"] = [{"name": name} for name in plan.network.pull_secrets]
-    return tree
+    return with_image(tree, REPOSITORY, plan.network)

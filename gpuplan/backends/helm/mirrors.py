@@ -1,7 +1,8 @@
-"""Where the operator's chart names registries: its images come from mirrors, with their secrets.
+"""Where charts name registries: their images come from mirrors, with their secrets.
 
-Source: deployments/gpu-operator/values.yaml and templates of NVIDIA/gpu-operator at v26.3.3, and
-its page on air-gapped installation. Of the parts that the stack does not switch on, none is here.
+Source of the GPU operator's: deployments/gpu-operator/values.yaml and templates of
+NVIDIA/gpu-operator at v26.3.3, and its page on air-gapped installation. Of the parts that the stack
+does not switch on, none is here.
 """
 
 from __future__ import annotations
@@ -41,6 +42,15 @@ def with_mirrors(tree: Tree, network: Network | None) -> Tree:
     if network.pull_secrets:
         named = [{"name": name} for name in network.pull_secrets]
         _put(tree, (DISCOVERY, "imagePullSecrets"), named)
+    return tree
+
+
+def with_image(tree: Tree, repository: str, network: Network | None) -> Tree:
+    """The values `tree` of a chart with one image, from its mirror and with its secrets."""
+    if (mirror := mirrored(repository, network)) != repository:
+        tree["image"] = {"repository": Because(mirror, "as platform.network says")}
+    if network and network.pull_secrets:
+        tree["imagePullSecrets"] = [{"name": name} for name in network.pull_secrets]
     return tree
 
 

@@ -32,7 +32,7 @@ def _domains(pool: NodePool, inventory: Inventory | None) -> list[int]:
     """Nodes of each domain that are the pool's: as the inventory has them, else whole domains and
     what is left."""
     if inventory is not None and pool.node_names:
-        names = {n: h.gpus[0].nvlink_domain for h in inventory.hosts if h.gpus for n in h.names}
+        names = {name: host.nvlink_domain for host in inventory.hosts for name in host.names}
         return sorted(Counter(names.get(n) for n in pool.node_names).values())
     most = pool.nvlink_nodes or 1
     whole, rest = divmod(pool.node_count, most)
@@ -56,8 +56,7 @@ def _places(sizes: Sequence[int], work: Workload, members: Sequence[Workload]) -
 
 def _spread(work: Workload) -> int:
     """Nodes of a group, with those that stand by for it."""
-    spares = work.training.spare_nodes if work.training else None
-    return work.nodes_per_replica + (spares or 0)
+    return work.nodes_per_replica + work.spare_nodes
 
 
 def _problem(work: Workload, pool: NodePool, places: int) -> Diagnostic:

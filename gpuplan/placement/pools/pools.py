@@ -123,7 +123,7 @@ def _ask(workload: Workload, kind: str) -> Ask:
         memory_bytes=workload.resources.host_memory_bytes,
         hours=hours_of(workload.run_hours, workload.schedule),
         recurs=workload.starts_per_month is not None,
-        spares=(workload.training.spare_nodes or 0) if workload.training else 0,
+        spares=workload.spare_nodes,
     )
 
 

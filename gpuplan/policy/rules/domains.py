@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from gpuplan.plan.model import Workload
+from gpuplan.plan.model import Workload, by_name
 from gpuplan.plan.outside.objects import JOB
 from gpuplan.plan.partitions import DOMAIN_LABEL
 from gpuplan.policy.api import Block, Finding, Subject
@@ -50,8 +50,7 @@ def one_domain(subject: Subject) -> Iterator[Finding]:
 
 def _lacking(subject: Subject, work: Workload) -> str:
     """What does not keep it inside a domain; empty where all does."""
-    pool = next(p for p in subject.plan.node_pools if p.name == work.node_pool)
-    joined = pool.nvlink_nodes or 1
+    joined = by_name(subject.plan.node_pools, work.node_pool).nvlink_nodes or 1
     if joined < work.nodes_per_replica:
         return f"in its pool it joins {joined}"
     if TARGETS[subject.plan.target].lists_machines:

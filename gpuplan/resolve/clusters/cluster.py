@@ -113,7 +113,6 @@ def _machine(host: HostSpec, at: Origin, catalog: Catalog, fabric: FabricSpec | 
     gpus = sum(g.count or 1 for g in host.gpus)
     kept = window.KEPT_CORES * max(1, sum(n.cpus is not None for n in host.numa_nodes))
     free = max(count - kept, min(count, gpus))  # as pools are filled
-    domains = {g.nvlink_domain for g in host.gpus}
     return Machine(
         names=tuple(host.names),
         node_type=host.node_type,
@@ -128,7 +127,7 @@ def _machine(host: HostSpec, at: Origin, catalog: Catalog, fabric: FabricSpec | 
         kept_memory_bytes=memory - _whole_pages(memory * (1 - window.KEPT_BY_KUBELET_FRACTION)),
         gpu_cores=tuple(_gpu_cores(host)),
         gpu_links=_gpu_links(host, gpus),
-        nvlink_domain=domains.pop() if len(domains) == 1 else None,
+        nvlink_domain=host.nvlink_domain,
         adapters=_adapters(host, fabric),
         time_slices=host.time_slices,
         origin=at,

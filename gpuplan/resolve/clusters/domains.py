@@ -7,7 +7,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from gpuplan.diagnostics import Diagnostic, error
-from gpuplan.inventory.v1 import HostSpec
 from gpuplan.resolve.where import Where
 from gpuplan.sizing.hardware.offers import GpuOffer
 from gpuplan.sizing.hardware.sites import kind
@@ -24,17 +23,11 @@ def within_domains(
         return [replace(o, nvlink_nodes=1) for o in offers], problems
     if where.inventory is None:
         return list(offers), problems
-    named = {name: _domain(h) for h in where.inventory.hosts for name in h.names}
+    named = {name: h.nvlink_domain for h in where.inventory.hosts for name in h.names}
     counts = Counter[tuple[tuple[object, ...], str | None]]()
     for offer in offers:
         counts.update((kind(offer), named[name]) for name in offer.node_names)
     return [replace(o, nvlink_nodes=_smallest(o, counts)) for o in offers], problems
-
-
-def _domain(host: HostSpec) -> str | None:
-    """That of all its GPUs; None where they are of none, or of several."""
-    found = {gpu.nvlink_domain for gpu in host.gpus}
-    return found.pop() if len(found) == 1 else None
 
 
 def _smallest(offer: GpuOffer, counts: Counter[tuple[tuple[object, ...], str | None]]) -> int:

@@ -200,13 +200,12 @@ def nodes_gate(candidate: Candidate) -> tuple[tuple[Shortfall, ...], Flip | None
         )
         return (gate,), None
     offer = candidate.device.offer
-    if offer.rack_watts is not None and most_watts(offer) > offer.rack_watts.value:
-        watts, fed = most_watts(offer), offer.rack_watts.value
-        return (Shortfall(resource=RACK, requested=watts, used=0.0, capacity=fed, unit="W"),), None
-    count = offer.node_count
-    if count is None or candidate.nodes + candidate.spares <= count:
+    if (rack := offer.rack_watts) is not None and (watts := most_watts(offer)) > rack.value:
+        gate = Shortfall(resource=RACK, requested=watts, used=0.0, capacity=rack.value, unit="W")
+        return (gate,), None
+    count, needed = offer.node_count, float(candidate.nodes + candidate.spares)
+    if count is None or needed <= count:
         return (), None
-    needed = float(candidate.nodes + candidate.spares)
     gate = Shortfall(
         resource="nodes", requested=needed, used=0.0, capacity=float(count), unit="nodes"
     )

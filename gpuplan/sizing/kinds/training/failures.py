@@ -86,12 +86,24 @@ NO_LOSS = constant(
 
 def several(demand: TrainingDemand, nodes: int) -> bool:
     """Whether it is a run of all weights over nodes."""
-    return nodes > 1 and demand.method in ("full", "pretraining")
+    return nodes > 1 and _all_weights(demand)
+
+
+def _all_weights(demand: TrainingDemand) -> bool:
+    return demand.method in ("full", "pretraining")
 
 
 def counted(demand: TrainingDemand, site: Site, nodes: int) -> bool:
-    """Whether failures are: where it is known how fast checkpoints are written."""
-    return several(demand, nodes) and site.storage_bytes_per_s is not None
+    """Whether failures are."""
+    return not uncounted(demand, site, nodes)
+
+
+def uncounted(demand: TrainingDemand, site: Site, nodes: int) -> str:
+    """Why failures are not counted; empty where they are."""
+    if not several(demand, nodes):
+        return "it runs on one node" if _all_weights(demand) else "its checkpoints are adapters"
+    stated = site.storage_bytes_per_s is not None
+    return "" if stated else "`platform.storage.bandwidth` is not stated"
 
 
 def losses(demand: TrainingDemand) -> Sheet:
@@ -136,15 +148,6 @@ def inputs(demand: TrainingDemand, site: Site, nodes: int) -> Scope:
         "checkpoint_interval": demand.checkpoint_interval,
         "repair_time": REPAIR,
     }
-
-
-def uncounted(demand: TrainingDemand, site: Site, nodes: int) -> str:
-    """Why failures are not counted; empty where they are."""
-    if demand.method not in ("full", "pretraining"):
-        return "its checkpoints are adapters"
-    if nodes == 1:
-        return "it runs on one node"
-    return "" if counted(demand, site, nodes) else "`platform.storage.bandwidth` is not stated"
 
 
 def lost_share(demand: TrainingDemand, site: Site, scope: Scope, nodes: int) -> Quantity:
