@@ -868,6 +868,25 @@ def test_the_checker_survives_any_edit(data: Any) -> None:
         assert problem.message
 
 
+@pytest.mark.parametrize(
+    ("written", "edited", "fault"),
+    [
+        (">64</vcpu>", ">99999999</vcpu>", "the topology has not 99999999 vCPUs"),
+        (">1</iothreads>", ">99999999</iothreads>", "I/O thread 2 is not pinned"),
+        ("cpuset='2'", "cpuset='0-99999999'", "vCPU 0 is not pinned to one CPU of the host"),
+        ("cpuset='2'", "cpuset='2,99999999'", "not pinned to one CPU of the host: [2, 99999999]"),
+    ],
+)
+def test_a_count_with_too_many_digits_is_a_fault_and_fills_no_memory(
+    written: str, edited: str, fault: str
+) -> None:
+    machine, host, xml = machines(libvirt_plan())[0]
+    assert written in xml
+    said = [p.message for p in problems(xml.replace(written, edited, 1), machine, host)]
+    assert any(fault in message for message in said)
+    assert len(said) < 40_000
+
+
 def test_the_checker_wants_the_right_host() -> None:
     machine, host, xml = machines(libvirt_plan())[0]
     (problem,) = problems(xml, machine, replace(host, name="hv-02"))

@@ -10,6 +10,7 @@ from gpuplan.plan import window
 from gpuplan.plan.model import Host, VirtualMachine
 
 Pins = list[tuple[int, set[int]]]
+MOST_CPUS = 16_384  # of libvirt's masks: VIR_DOMAIN_CPUMASK_LEN of its src/conf/domain_conf.h
 
 
 def cpu_faults(root: ET.Element, machine: VirtualMachine, host: Host) -> Iterator[str]:
@@ -28,8 +29,16 @@ def numbers(text: str | None) -> set[int]:
     for part in (text or "").split(","):
         first, _, last = part.partition("-")
         if integer(first) >= 0 and (not last or integer(last) >= 0):
-            listed.update(range(int(first), int(last or first) + 1))
+            start, end = int(first), int(last or first)
+            listed.update(_numbered(start, end + 1))
+            listed |= {end} if start <= end else set()  # also beyond: no host has it
     return listed
+
+
+def _numbered(first: int, end: int) -> range:
+    """From `first` until `end`, or as far as libvirt itself numbers: a typing error in a count must
+    not fill the memory."""
+    return range(first, min(end, MOST_CPUS))
 
 
 def _vcpus(root: ET.Element, machine: VirtualMachine, host: Host) -> Iterator[str]:
@@ -50,10 +59,10 @@ def _vcpus(root: ET.Element, machine: VirtualMachine, host: Host) -> Iterator[st
 
 def _existence(count: int, pins: Pins) -> Iterator[str]:
     times = Counter(vcpu for vcpu, _ in pins)
-    for vcpu in range(count):
+    for vcpu in _numbered(0, count):
         if times[vcpu] != 1:
             yield f"vCPU {vcpu} is pinned {times[vcpu]} times"
-    for vcpu in sorted(times.keys() - set(range(count))):
+    for vcpu in sorted(v for v in times if not 0 <= v < count):
         yield f"vCPU {vcpu} is pinned but does not exist"
 
 
@@ -99,7 +108,7 @@ def _siblings(pinned: dict[int, set[int]], threads: int, host: Host) -> Iterator
     }
     step = max(1, threads)
     for first in range(0, len(pinned), step):
-        used = {cores.get(c) for v in range(first, first + step) for c in pinned.get(v, ())}
+        used = {cores.get(c) for v in _numbered(first, first + step) for c in pinned.get(v, ())}
         if len(used) > 1:
             yield f"vCPUs {first} to {first + step - 1} are one core of the guest, not of the host"
 
@@ -123,7 +132,7 @@ def _helpers(root: ET.Element, machine: VirtualMachine, host: Host) -> Iterator[
         cpus = numbers(pin.get("cpuset"))
         if not cpus or not cpus <= kept:
             yield f"{name} is not on CPUs that the host keeps for the guest's nodes: {sorted(cpus)}"
-    missing = {f"I/O thread {n}" for n in range(1, threads + 1)} - pins.keys()
+    missing = {f"I/O thread {n}" for n in _numbered(1, threads + 1)} - pins.keys()
     for name in sorted(missing):
         yield f"{name} is not pinned"
     used = [
@@ -132,5 +141,5 @@ def _helpers(root: ET.Element, machine: VirtualMachine, host: Host) -> Iterator[
     for text in used:
         if not 1 <= integer(text) <= threads:
             yield f"a disk uses I/O thread {text}, which does not exist"
-    for number in sorted(set(range(1, threads + 1)) - set(map(integer, used))):
+    for number in sorted(set(_numbered(1, threads + 1)) - set(map(integer, used))):
         yield f"I/O thread {number} serves no disk"
