@@ -7,17 +7,17 @@ from dataclasses import replace
 import pytest
 
 from gpuplan.diagnostics import Diagnostic
+from gpuplan.placement.place import place
 from gpuplan.placement.pools.domains import crowded
 from gpuplan.plan.model import NodePool, Workload
-from tests.support.plans import read_plan
-from tests.tools.program import ROOT
+from tests.support.placement_samples import gpu, offer, workload
 
-PLAN = read_plan(ROOT / "stacks" / "nvl72")
+PLACED = place("rack", "kubernetes", [workload()], [offer(gpu())])
 
 
 def group(name: str, nodes: int, replicas: int = 1, *, near: bool = True) -> Workload:
     return replace(
-        PLAN.workloads[0],
+        PLACED.workloads[0],
         name=name,
         nodes_per_replica=nodes,
         replicas=replicas,
@@ -26,7 +26,7 @@ def group(name: str, nodes: int, replicas: int = 1, *, near: bool = True) -> Wor
 
 
 def pool(nodes: int, joined: int = 18) -> NodePool:
-    return replace(PLAN.node_pools[0], node_count=nodes, nvlink_nodes=joined)
+    return replace(PLACED.node_pools[0], node_count=nodes, nvlink_nodes=joined)
 
 
 def short(nodes: int, *work: Workload) -> list[str]:
