@@ -171,6 +171,19 @@ def test_contents_of_whole_nodes_alone_cost_no_more(name: str) -> None:
     assert all(_all_stand(packer, least) for packer in packers)
 
 
+@pytest.mark.parametrize("name", LEAST)
+def test_contents_of_whole_nodes_prove_no_more_than_hosts_cost(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nor where some workloads stand on parts of several nodes, which no content says."""
+    monkeypatch.setattr("gpuplan.fleet.solver.nodes.packing.ENOUGH", 0.0)
+    kinds, requests, least = LEAST[name]
+    fleet = compile_fleet(problem(kinds, *requests, modes=(SEVEN, UNIFORM)))
+    outline = whole_outline(fleet)
+    _, bound = by_nodes(fleet, outline, construct(fleet, outline), lambda packer: packer)
+    assert outline.bound <= bound <= least * USD
+
+
 def _dealt(asked: Problem) -> tuple[State, int]:
     """The hosts after dealing alone, and how many items found no place."""
     fleet = compile_fleet(asked)

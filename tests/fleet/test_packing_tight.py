@@ -17,7 +17,7 @@ from gpuplan.fleet.solver import pack
 from gpuplan.fleet.solver.classes import Fleet, compile_fleet
 from gpuplan.fleet.solver.full.additions import RESOURCES
 from tests.support import packing_problems as small
-from tests.support.packing_check import Room, Where, _places, _rooms, _stands, _tries, faults
+from tests.support.packing_check import Room, Where, _rooms, _stands, _tries, faults
 
 SEEDS = range(40)
 Left = tuple[Fraction, ...]
