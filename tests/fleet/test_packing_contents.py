@@ -14,7 +14,7 @@ import pytest
 from gpuplan.fleet.problem import Card, HostType, NumaCapacity, Option, Problem
 from gpuplan.fleet.solver.classes import Fleet, compile_fleet
 from gpuplan.fleet.solver.model import Columns, solve
-from gpuplan.fleet.solver.nodes.contents import Content, sites_of
+from gpuplan.fleet.solver.nodes.contents import Content, Item, sites_of
 from gpuplan.fleet.solver.nodes.cover import Cover
 from gpuplan.fleet.solver.nodes.generate import Generator, limits
 from gpuplan.fleet.solver.nodes.pricing import Pricing
@@ -154,7 +154,7 @@ def test_the_content_that_is_worth_most_is_found(number: int) -> None:
         values = [draw.choice((0.0, 1.0, 2.5, 4.0, 7.0)) for _ in asked.requests]
         worth = [values[classes.index(kind.index)] for kind in fleet.classes]
         left = [draw.randint(0, r.count) for r in asked.requests]
-        there = {kind: n for kind, n in zip(classes, left, strict=True)}
+        there = dict(zip(classes, left, strict=True))
 
         def total(counts: Sequence[int], values: list[float] = values) -> float:
             return sum(v * n for v, n in zip(values, counts, strict=True))
@@ -190,9 +190,14 @@ def test_what_is_generated_costs_as_little_as_all_contents(number: int) -> None:
     assert least * 0.999 <= answer.objective <= most * 1.001
 
 
-def test_what_is_forbidden_is_in_no_answer() -> None:
+def one_of_each(content: Content) -> list[Item]:
+    return [replace(item, number=1) for item in content.items]
+
+
+@pytest.mark.parametrize("number", range(len(CASES)))
+def test_what_is_forbidden_is_in_no_answer(number: int) -> None:
     """Of no content a part or less than none."""
-    _, _, fleet = CASES[0]
+    _, _, fleet = CASES[number]
     made = generator(fleet)
     before = made.generate(0.0)
     cover = made.cover
@@ -203,6 +208,89 @@ def test_what_is_forbidden_is_in_no_answer() -> None:
     assert after.values[dearest] == 0
     assert min(after.values) >= -1e-9
     assert after.objective > before.objective - 1e-9
+    poor = [
+        replace(cover.contents[dearest], items=(item,))
+        for item in one_of_each(cover.contents[dearest])
+    ]
+    known = set(cover.contents)
+    for content in poor:
+        cover.add(content)
+    for column in cover.contents.keys() - known:
+        cover.forbid(column)
+    assert min(cover.solve().values) >= -1e-9
+    assert cover.solve().objective == pytest.approx(after.objective)
     for column in cover.contents:
         cover.forbid(column)
     assert {cover.solve().values[column] for column in cover.contents} == {0.0}
+
+
+# --- how often each is chosen -----------------------------------------------------------------
+
+
+def owned(seed: int, available: int | None) -> Problem:
+    """Items of two teams that want hosts of their own, and of a third, on hosts of two nodes."""
+    draw = random.Random(seed)
+    capacity = NumaCapacity(gpus=(0, 1, 2), cores=12, memory_bytes=64 * GB)
+    nodes = (capacity, replace(capacity, gpus=(3, 4, 5)))
+    kind = HostType(name="h", gpu="g", nodes=nodes, cost=USD, available=available)
+    requests = []
+    for n, (tenant, isolation) in enumerate(
+        (("red", "node"), ("blue", "node"), ("green", "shared")) * 2
+    ):
+        asked = Option(gpu="g", gpus=1, cores=draw.randint(2, 7), memory_bytes=GB)
+        requests.append(ask(f"r{n}", draw.randint(2, 9), asked, tenant=tenant, isolation=isolation))
+    return problem(kind, *requests)
+
+
+def hosts_of(made: Generator, chosen: Sequence[tuple[Content, int]]) -> Counter[str | None]:
+    """The hosts that the chosen contents take, by owner."""
+    nodes = Counter[tuple[str | None, int]]()
+    for content, number in chosen:
+        nodes[content.site[1], content.site[2]] += number * content.spans
+    hosts = Counter[str | None]()
+    for (owner, kind), number in nodes.items():
+        on_host = made.fleet.chassis[0].kinds[kind].count
+        hosts[owner] = max(hosts[owner], -(-number // on_host))
+    return hosts
+
+
+def chosen_of(
+    asked: Problem, low: dict[str | None, int] | None, *, closed: bool
+) -> tuple[Generator, Counter[str | None], Counter[str | None]]:
+    """The hosts that are chosen with so many of each owner paid, and those of the outline."""
+    fleet = compile_fleet(asked)
+    outline = whole_outline(fleet)
+    sites = sites_of(outline.model)
+    made = Generator(fleet, sites, Cover(fleet, [asked.hosts[0].available], sites.all))
+    made.generate(0.0)
+    paid = {(0, owner): n for owner, n in low.items()} if low is not None else outline.hosts
+    made.pay(paid, closed=closed)
+    hosts = hosts_of(made, made.choose(0.5))
+    return made, hosts, Counter({owner: n for (_, owner), n in paid.items()})
+
+
+@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("closed", [True, False])
+def test_no_more_hosts_are_chosen_than_there_are(seed: int, closed: bool) -> None:
+    """Of those that the outline says where it is `closed`, else of those that exist: one more, or
+    as many as the outline has; one less where no owner's host is half another's."""
+    _, _, outlined = chosen_of(owned(seed, None), None, closed=True)
+    total = outlined.total()
+    for more in (1, 0, -1) if closed else (1, 0):
+        asked = owned(seed, total + more)
+        low = dict(outlined) if more >= 0 else dict.fromkeys(outlined, 1)
+        made, hosts, paid = chosen_of(asked, low, closed=closed)
+        assert hosts.total() <= total + more
+        if closed:
+            assert all(hosts[owner] <= paid[owner] for owner in hosts)
+        elif more > 0:
+            assert hosts.total() >= total or not any(made.cover.left.values())
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_what_hosts_without_end_can_hold_is_covered(seed: int) -> None:
+    """With those of the outline paid: few items are left for the ends of rounding."""
+    for closed in (True, False):
+        made, _, _ = chosen_of(owned(seed, None), None, closed=closed)
+        left, items = sum(made.cover.left.values()), len(made.fleet.request)
+        assert left == 0 if not closed else left <= items // 8, (left, items)

@@ -288,6 +288,21 @@ def test_where_layouts_are_too_many_to_list_units_and_numbers_bound_them(
     assert result.bound == whole_outline(compile_fleet(asked)).bound == hosts * USD
 
 
+@pytest.mark.parametrize("name", TOO_MANY)
+def test_contents_prove_nothing_of_layouts_that_are_not_listed(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("gpuplan.fleet.solver.nodes.packing.ENOUGH", 0.0)
+    asked = problem(host(), *TOO_MANY[name][0], ask("whole", 1, whole(1)), modes=(OTHER, SEVEN))
+    least = pack(asked).cost
+    monkeypatch.setattr("gpuplan.fleet.solver.patterns.MOST_LAYOUTS", 0)
+    fleet = compile_fleet(asked)
+    outline = whole_outline(fleet)
+    start = construct(fleet, outline)
+    assert None not in start.state.where
+    assert by_nodes(fleet, outline, start, lambda packer: packer)[1] <= least
+
+
 @pytest.mark.parametrize("seed", range(6))
 def test_items_are_dealt_to_slots_of_the_least_loaded_nodes(seed: int) -> None:
     draw = Random(seed)
