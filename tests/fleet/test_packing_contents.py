@@ -12,12 +12,13 @@ from itertools import product
 import pytest
 
 from gpuplan.fleet.problem import Card, HostType, NumaCapacity, Option, Problem
-from gpuplan.fleet.solver.classes import Fleet, compile_fleet
+from gpuplan.fleet.solver.classes import SHARED, Fleet, compile_fleet
 from gpuplan.fleet.solver.model import Columns, solve
 from gpuplan.fleet.solver.nodes.contents import Content, Item, sites_of
 from gpuplan.fleet.solver.nodes.cover import Cover
 from gpuplan.fleet.solver.nodes.generate import Generator, limits
 from gpuplan.fleet.solver.nodes.pricing import Pricing
+from gpuplan.fleet.solver.nodes.spread import Spread
 from gpuplan.fleet.solver.outline.formulate import SCALE
 from gpuplan.fleet.solver.outline.master import whole_outline
 from gpuplan.sharing.geometry import reachable
@@ -294,3 +295,52 @@ def test_what_hosts_without_end_can_hold_is_covered(seed: int) -> None:
         made, _, _ = chosen_of(owned(seed, None), None, closed=closed)
         left, items = sum(made.cover.left.values()), len(made.fleet.request)
         assert left == 0 if not closed else left <= items // 8, (left, items)
+
+
+class Rows(Columns):
+    """A program that keeps the rows that are added to it."""
+
+    def add_row(self, low: float, high: float, terms: dict[int, float]) -> int:
+        self.row(low, high, dict(terms))
+        return len(self.rows) - 1
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_more_of_a_group_than_hosts_hold_is_cut_and_nothing_that_they_hold(seed: int) -> None:
+    """Of a group of four and one of two, beside workloads that may stand anywhere."""
+    draw = random.Random(seed)
+    wide = NumaCapacity(gpus=tuple(range(8)), cores=64, memory_bytes=64 * GB)
+    kind = HostType(name="h", gpu="g", nodes=(wide,), cost=USD, available=None)
+    one = Option(gpu="g", gpus=1, cores=1, memory_bytes=GB)
+    four, two = (ask(name, n, one, spread=name) for name, n in (("four", 4), ("two", 2)))
+    fleet = compile_fleet(problem(kind, four, two, ask("other", 9, replace(one, cores=2))))
+    group, other = fleet.classes
+    made, program = Columns(), Rows()
+    hosts = made.column(1.0)
+    spread = Spread(fleet, made, {(0, None): hosts})
+    contents = [
+        Content(
+            (0, None, 0),
+            tuple(
+                Item(each.index, each.choices[0], SHARED, n)
+                for each, n in ((group, grouped), (other, alone))
+                if n
+            ),
+        )
+        for grouped, alone in ((1, 0), (2, 1), (0, 3), (2, 4))
+    ]
+    columns = [made.column(1.0) for _ in contents]
+    number = [draw.choice((0.0, 0.5, 1.0, 2.0)) for _ in contents]
+    there = draw.choice((0.5, 1.0, 1.5, 2.0, 3.0))
+    values = [there, *number]
+    stand = sum(c.counts.get(group.index, 0) * n for c, n in zip(contents, number, strict=True))
+    cut = spread.cut(program, list(zip(columns, contents, number, strict=True)), values)  # type: ignore[arg-type]
+    assert cut == (stand > min(there, 4) + min(there, 2))
+    if cut:
+        ((_, high, terms),) = program.rows
+        said = [terms.get(column, 0.0) for column in columns]
+        assert said == [content.counts.get(group.index, 0) for content in contents]
+        assert said == [spread.terms(content).get(0, 0.0) for content in contents]
+        assert stand + terms[hosts] * there > high
+        for whole in range(6):
+            assert min(whole, 4) + min(whole, 2) + terms[hosts] * whole <= high + 1e-9

@@ -292,14 +292,15 @@ def test_where_layouts_are_too_many_to_list_units_and_numbers_bound_them(
 def test_contents_prove_nothing_of_layouts_that_are_not_listed(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """From a packing with a host for each item: its contents are all that is known of these."""
     monkeypatch.setattr("gpuplan.fleet.solver.nodes.packing.ENOUGH", 0.0)
     asked = problem(host(), *TOO_MANY[name][0], ask("whole", 1, whole(1)), modes=(OTHER, SEVEN))
     least = pack(asked).cost
     monkeypatch.setattr("gpuplan.fleet.solver.patterns.MOST_LAYOUTS", 0)
     fleet = compile_fleet(asked)
     outline = whole_outline(fleet)
-    start = construct(fleet, outline)
-    assert None not in start.state.where
+    start = Packer(State(fleet))
+    assert all(start.open_for(item) for item in range(len(fleet.request)))
     assert by_nodes(fleet, outline, start, lambda packer: packer)[1] <= least
 
 
