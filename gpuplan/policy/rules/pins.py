@@ -198,7 +198,7 @@ def requirement(subject: Subject) -> Iterator[Finding]:
                 if not _REQUIREMENT.fullmatch(text):
                     yield Finding(
                         resource=f"file/{file.path}",
-                        path=re.split(r"[\s=<>!~;\[]", text, maxsplit=1)[0] or text,
+                        path=re.split(r"[\s=<>!~;\[]", text)[0] or text,
                         message=f"{file.path}: '{text}' does not name one version",
                         help="write NAME==VERSION",
                         file=file.path,
