@@ -183,8 +183,8 @@ def _covers(waiver: Waiver, verdict: Verdict) -> bool:
     if waiver.rule != verdict.rule:
         return False
     if waiver.inline:
-        here = (waiver.line or 0, (waiver.line or 0) + 1)
-        return waiver.file == verdict.file and verdict.line in here
+        assert waiver.line is not None
+        return waiver.file == verdict.file and verdict.line in (waiver.line, waiver.line + 1)
     return fnmatchcase(f"{verdict.stack}/{verdict.resource}", waiver.match)
 
 

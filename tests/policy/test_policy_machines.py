@@ -1,4 +1,4 @@
-"""Virtual machines on their hosts, counted by hand: NUMA nodes, cards, huge pages, shares of GPUs."""
+"""Guests on their hosts, counted by hand: NUMA nodes, cards, huge pages, shares of GPUs."""
 
 from __future__ import annotations
 

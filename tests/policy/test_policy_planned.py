@@ -1,5 +1,5 @@
-"""What a job, service or node must have at least, by hand: just enough is no finding, a unit less is
-one that says both numbers."""
+"""What a job, service or node must have at least, by hand: just enough is no finding, a unit less
+is one that says both numbers."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from gpuplan.units import GIB, KIB, MIB
 from tests.support.policy_samples import judge, stack, with_workload
 from tests.support.samples import serving_plan
 
-# Of the plan below: 3 replicas of 2 nodes with 4 GPUs, 13 cores and 10 GiB and a byte for each node.
+# Of the plan below: 3 replicas of 2 nodes, each of 4 GPUs, 13 cores, 10 GiB and a byte.
 CORES, MEMORY = 13, 10 * GIB + 1
 PART = (2560 * MIB + MIB, "B")  # a GPU's quarter, in whole mebibytes
 KEPT, OWN = 4 * GIB, 64 * GIB  # of a machine, by the system

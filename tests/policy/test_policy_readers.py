@@ -12,8 +12,10 @@ from tests.support.samples import serving_plan
 # By file: its text, and what it makes: kind and name, with the settings, their values and lines.
 MADE: dict[str, tuple[str, dict[tuple[str, str], list[tuple[str, str, int]]]]] = {
     "jobs/run.sbatch": (
-        "#!/bin/sh\n#SBATCH --nodes=2\n#SBATCH --requeue\n# SBATCH --nodes=3\n"
-        "#SBATCH  --array=0-3%2\nimage=/images/a.sqsh\n#SBATCH --nodes=4\n",
+        (
+            "#!/bin/sh\n#SBATCH --nodes=2\n#SBATCH --requeue\n# SBATCH --nodes=3\n"
+            "#SBATCH  --array=0-3%2\nimage=/images/a.sqsh\n#SBATCH --nodes=4\n"
+        ),
         {
             ("job", "run"): [
                 ("--nodes", "2", 2),
@@ -24,8 +26,10 @@ MADE: dict[str, tuple[str, dict[tuple[str, str], list[tuple[str, str, int]]]]] =
         },
     ),
     "etc/slurm.conf": (
-        "# NodeName=old CPUs=1\nClusterName=c\n\nNodeName=n[1-2] CPUs=4 RealMemory=9\n"
-        "PartitionName=p Nodes=n1 State=UP\n",
+        (
+            "# NodeName=old CPUs=1\nClusterName=c\n\nNodeName=n[1-2] CPUs=4 RealMemory=9\n"
+            "PartitionName=p Nodes=n1 State=UP\n"
+        ),
         {
             ("node", "n1"): [("CPUs", "4", 4), ("RealMemory", "9", 4)],
             ("node", "n2"): [("CPUs", "4", 4), ("RealMemory", "9", 4)],
@@ -52,7 +56,7 @@ MADE: dict[str, tuple[str, dict[tuple[str, str], list[tuple[str, str, int]]]]] =
         },
     ),
     "accounts.sh": (
-        "quality() {\nquality low Priority=5 Preempt='a,b c'\nquality 'open\nother low Priority=1\n",
+        "quality() {\nquality low Priority=5 Preempt='a,b c'\nquality 'open\nother x Priority=1\n",
         {("QOS", "low"): [("Priority", "5", 2), ("Preempt", "a,b c", 2)]},
     ),
     "etc/accounts.cfg": (
@@ -60,8 +64,10 @@ MADE: dict[str, tuple[str, dict[tuple[str, str], list[tuple[str, str, int]]]]] =
         {("account", "ml ops"): [("Fairshare", "64", 2), ("GrpTRES", "gres/gpu=8,cpu=2", 2)]},
     ),
     "compose.yaml": (
-        "services:\n  a:\n    image: x:1\n    devices: [b, c]\n    command:\n    - serve\n"
-        "    - --port=80\n    restart: 3\n  d: none\n  e:\n    command: sh -c x\n",
+        (
+            "services:\n  a:\n    image: x:1\n    devices: [b, c]\n    command:\n    - serve\n"
+            "    - --port=80\n    restart: 3\n  d: none\n  e:\n    command: sh -c x\n"
+        ),
         {
             ("service", "a"): [
                 ("image", "x:1", 3),
@@ -74,8 +80,10 @@ MADE: dict[str, tuple[str, dict[tuple[str, str], list[tuple[str, str, int]]]]] =
         },
     ),
     "quadlet/a.container": (
-        "# Image=old\n; Image=older\n[Container]\nImage=x:1\nPodmanArgs=--memory=1k\n"
-        "PodmanArgs=--init\nExec=a=b\n",
+        (
+            "# Image=old\n; Image=older\n[Container]\nImage=x:1\nPodmanArgs=--memory=1k\n"
+            "PodmanArgs=--init\nExec=a=b\n"
+        ),
         {
             ("unit", "a.container"): [
                 ("Image", "x:1", 4),
@@ -86,8 +94,10 @@ MADE: dict[str, tuple[str, dict[tuple[str, str], list[tuple[str, str, int]]]]] =
         },
     ),
     "assign.sh": (
-        "echo one two three four\ntable() {\n    cat <<'END'\na 0 - 6 A\nb 1 - 2\nc 1 -\nEND\n}\n"
-        "e 1 - 2 E\n",
+        (
+            "echo a b c d\ntable() {\n    cat <<'END'\na 0 - 6 A\nb 1 - 2\nc 1 -\nEND\n}\n"
+            "e 1 - 2 E\n"
+        ),
         {
             ("share", "a"): [("gpus", "0", 4), ("instance", "-", 4), ("cores", "6", 4)],
             ("share", "b"): [("gpus", "1", 5), ("instance", "-", 5), ("cores", "2", 5)],
