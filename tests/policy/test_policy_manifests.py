@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -137,7 +138,7 @@ def test_the_nearest_manifest_is_taken_and_those_of_other_stacks_are_not() -> No
         put(place)
         given = [Path("x/chat.yaml")]
         assert taken(serving_plan(), *given) == {"chat.yaml": place}
-    for place, following in zip(PLACES, PLACES[1:], strict=False):
+    for place, following in pairwise(PLACES):
         put(place, CHAT.replace("chat", "another"))
         assert taken(serving_plan(), Path("x/chat.yaml")) == {"chat.yaml": following}
     put(PLACES[-1], "name: [")
