@@ -113,10 +113,10 @@ PRIORS: dict[str, Prior] = {
 
 def predict(point: Point, anchors: Anchors) -> Estimate | str:
     """The estimate, or why the engine cannot express the point."""
-    found = reckon(point)
-    if isinstance(found, Reckoned):
-        return corrected(found, anchors(found.quantity))
-    return found
+    answer = reckon(point)
+    if isinstance(answer, Reckoned):
+        return corrected(answer, anchors(answer.quantity))
+    return answer
 
 
 def reckon(point: Point) -> Reckoned | Estimate | str:

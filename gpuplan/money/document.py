@@ -196,10 +196,10 @@ def read_costs(path: Path, sources: Sources, gpus: Sequence[str]) -> Costs:
     """`gpus` are the types that there are. Raises `Rejected` with every problem of the file."""
     remedy = "it begins with apiVersion: gpuplan.dev/costs/v1 (docs/cost.md)"
     document, problems = read_document(path, path.name, sources, remedy)
-    found: tuple[Costs | None, tuple[Diagnostic, ...]] = (None, ())
+    checked: tuple[Costs | None, tuple[Diagnostic, ...]] = (None, ())
     if document is not None:
-        found = validate(Costs, document)
-    costs, wrong = found
+        checked = validate(Costs, document)
+    costs, wrong = checked
     if problems or wrong or costs is None:
         raise Rejected([*problems, *wrong])
     named = costs.owned.nodes if costs.owned else {}

@@ -56,10 +56,10 @@ def ways(plan: Plan, lists: Lists) -> Iterator[Way]:
     """Of each pool that is rented in a known region."""
     for pool in plan.node_pools:
         place = pool.rented_from
-        found = pool.node_type and lists.market.instance(pool.node_type)
-        if place and found and found[1].provider == place[0]:
+        listed = pool.node_type and lists.market.instance(pool.node_type)
+        if place and listed and listed[1].provider == place[0]:
             on_it = [w for w in plan.workloads if w.node_pool == pool.name]
-            yield from _of_pool(pool, found[1], lists, on_it)
+            yield from _of_pool(pool, listed[1], lists, on_it)
 
 
 def _of_pool(

@@ -78,13 +78,13 @@ def places(resolved: Resolved, catalog: Catalog) -> Iterator[Offered]:
     platform = resolved.loaded.manifest.platform
     provider = platform.provider or TARGETS[platform.target].provider
     gpus = {offer.gpu.identifier for offer in resolved.site.gpus}
-    found: dict[Place, dict[str, float]] = {}
+    by_place: dict[Place, dict[str, float]] = {}
     for capacity in CAPACITIES if _spot(resolved) else CAPACITIES[:1]:
         wanted = Wanted(provider, platform.region, tuple(platform.nodes or ()), capacity)
         for name, rates in rates_by_place(catalog, sorted(gpus), wanted).items():
-            known = found.setdefault(name, {})
+            known = by_place.setdefault(name, {})
             known |= {g: min(usd, known.get(g, usd)) for g, usd in rates.items()}
-    for name, rates in sorted(found.items()):
+    for name, rates in sorted(by_place.items()):
         own = {g: float(usd) for g, usd in platform.prices.items() if g in rates}
         yield Offered(name, rates | own, partial(_site, resolved, catalog, None, place=name))
 

@@ -39,8 +39,8 @@ class NotStarted(Exception):
 def programs(names: Sequence[str], folder: Path | None) -> dict[str, Path | None]:
     """Where each program is: in `folder`, else on PATH; None where it is not."""
     search = os.pathsep.join(filter(None, (str(folder or ""), os.environ.get("PATH", ""))))
-    found = {name: shutil.which(name, path=search) for name in names}
-    return {name: Path(path) if path else None for name, path in found.items()}
+    paths = {name: shutil.which(name, path=search) for name in names}
+    return {name: Path(path) if path else None for name, path in paths.items()}
 
 
 def _ports(count: int) -> list[int]:

@@ -129,9 +129,9 @@ def _row(key: Metric, whole: Mapping[str, Mapping[Metric, Answers]]) -> str:
 def _cell(answers: Answers, key: Metric) -> str:
     if not answers:
         return "–"
-    found = score(answers, key.name, planned=key.planned)
-    share = "–" if found.covered is None else f"{100 * found.covered:.0f}"
-    return f"{100 * found.error:.1f} / {100 * found.ninety:.1f} / {share}"
+    scored = score(answers, key.name, planned=key.planned)
+    share = "–" if scored.covered is None else f"{100 * scored.covered:.0f}"
+    return f"{100 * scored.error:.1f} / {100 * scored.ninety:.1f} / {share}"
 
 
 def _of_minorities(answers: Answers) -> Answers:
@@ -145,8 +145,8 @@ def groups(pairs: Sequence[Pair]) -> str:
 
 
 def worst_groups(pairs: Sequence[Pair]) -> str:
-    found = [s for s in scores(answered(pairs)) if s.category and s.count >= LEAST]
-    return _table(sorted(found, key=lambda s: (-s.error, s.metric, s.group))[:WORST_GROUPS])
+    listed = [s for s in scores(answered(pairs)) if s.category and s.count >= LEAST]
+    return _table(sorted(listed, key=lambda s: (-s.error, s.metric, s.group))[:WORST_GROUPS])
 
 
 def worst(pairs: Sequence[Pair]) -> str:

@@ -132,12 +132,12 @@ def _levels(
     prices: Iterable[RegionPrice], machines: Mapping[tuple[str, str], Instance]
 ) -> dict[str, Decimal]:
     """The median on-demand price of one GPU, by its type."""
-    found: dict[str, list[Decimal]] = {}
+    by_gpu: dict[str, list[Decimal]] = {}
     for price in prices:
         machine = machines.get((price.provider, price.instance))
         if machine and price.capacity == "on-demand":
-            found.setdefault(machine.gpu, []).append(_of_gpu(price.usd_per_hour, machine))
-    return {gpu: median(each) for gpu, each in found.items()}
+            by_gpu.setdefault(machine.gpu, []).append(_of_gpu(price.usd_per_hour, machine))
+    return {gpu: median(each) for gpu, each in by_gpu.items()}
 
 
 def _spot_above(changes: Sequence[Change], known: Mapping[Key, RegionPrice]) -> Iterator[Change]:

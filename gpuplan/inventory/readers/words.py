@@ -74,17 +74,17 @@ def unwrapped(lines: Sequence[Line], begins: re.Pattern[str]) -> tuple[Line, ...
     """Lines that a terminal broke at its width are one again. `begins` is how a line of the tool
     begins; a row that does not, below one of full width, is the rest of that."""
     width = max((len(line.text) for line in lines), default=0)
-    found: list[Line] = []
+    joined: list[Line] = []
     broken = False
     for line in lines:
         if broken and line.text.strip() and not begins.match(line.text):
-            above = found.pop()
+            above = joined.pop()
             shown = min(above.shown, len(above.text))
-            found.append(Line(line.document, above.number, above.text + line.text, shown))
+            joined.append(Line(line.document, above.number, above.text + line.text, shown))
         else:
-            found.append(line)
-        broken = len(line.text) == width >= NARROWEST and len(found[-1].text) < LONGEST
-    return tuple(found)
+            joined.append(line)
+        broken = len(line.text) == width >= NARROWEST and len(joined[-1].text) < LONGEST
+    return tuple(joined)
 
 
 def size_bytes(text: str) -> int | None:

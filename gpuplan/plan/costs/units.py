@@ -49,12 +49,12 @@ def unit_costs(work: Workload, numbers: Mapping[str, float]) -> tuple[UnitCost, 
         return ()
     if work.task in ENDS:
         return tuple(_of_run(work, numbers))
-    found = list(_per_request(work, numbers, usd_per_request(work, numbers), "mean load"))
+    costs = list(_per_request(work, numbers, usd_per_request(work, numbers), "mean load"))
     rate = _estimate(work, "requests_per_second")
     if rate is not None:
         each = work.usd_per_hour / (rate * SECONDS_PER_HOUR)
-        found += _per_request(work, numbers, each, "limit")
-    return tuple(found)
+        costs += _per_request(work, numbers, each, "limit")
+    return tuple(costs)
 
 
 def idle_hours(work: Workload, numbers: Mapping[str, float]) -> Decimal:

@@ -143,5 +143,5 @@ class Cloud:
 
     def cards_of(self, pool: str) -> NetworkCards | None:
         """Those of a pool whose pods use them."""
-        found = (g.network_cards for g in self.groups if g.pool == pool)
-        return next((cards for cards in found if cards), None)
+        used = (g.network_cards for g in self.groups if g.pool == pool)
+        return next((cards for cards in used if cards), None)

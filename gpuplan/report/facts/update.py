@@ -36,8 +36,8 @@ def tree(review: Review) -> Any:
 
 def _counts(review: Review) -> dict[str, int]:
     kinds: tuple[Kind, ...] = ("new", "changed", "same", "older", "unknown machine", "refused")
-    found: dict[str, int] = {kind: len(review.of(kind)) for kind in kinds}
-    return found | {"outliers": len(review.outliers)}
+    counts: dict[str, int] = {kind: len(review.of(kind)) for kind in kinds}
+    return counts | {"outliers": len(review.outliers)}
 
 
 def _sentence(review: Review, day: str) -> str:

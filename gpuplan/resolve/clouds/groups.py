@@ -16,8 +16,8 @@ from gpuplan.targets import TARGETS
 
 
 def machine_of(pool: NodePool) -> Instance | None:
-    found = load_market().instance(pool.node_type) if pool.node_type else None
-    return found[1] if found else None
+    listed = load_market().instance(pool.node_type) if pool.node_type else None
+    return listed[1] if listed else None
 
 
 def groups_of(asked: Asked, provider: Provider) -> tuple[Group, ...]:
@@ -133,8 +133,8 @@ def quotas_of(asked: Asked, provider: Provider, groups: Sequence[Group]) -> Iter
         ]
         keys = [(q.name, q.capacity) for q in counting]
         if not any(q.families for q in counting):
-            found = re.match(provider.family, group.node_type)
-            keys.insert(0, (found[0] if found else group.node_type, kind))
+            family = re.match(provider.family, group.node_type)
+            keys.insert(0, (family[0] if family else group.node_type, kind))
         for key in keys:
             needed[key] = needed.get(key, 0) + amount
     for (name, counted), amount in needed.items():

@@ -114,5 +114,5 @@ class Provider:
 
     def region_of(self, zone: str) -> str | None:
         """None where zones do not name their region."""
-        found = self.zone.match(zone)
-        return found.groupdict().get("region") if found else None
+        match = self.zone.match(zone)
+        return match.groupdict().get("region") if match else None

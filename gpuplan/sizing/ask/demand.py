@@ -349,13 +349,13 @@ def asked(demand: Demand) -> dict[str, Given]:
 
 def accepted(demand: Demand) -> dict[str, Given]:
     """The limits that may be missed, by the names of their figures."""
-    found: dict[str, Given | None] = {}
+    limits: dict[str, Given | None] = {}
     if isinstance(demand, SERVICES):
-        found |= demand.accepted.limits
+        limits |= demand.accepted.limits
     if isinstance(demand, LIMITED):
-        found["time_to_finish"] = demand.limit.accepted
+        limits["time_to_finish"] = demand.limit.accepted
     if isinstance(demand, LanguageDemand):
-        found["output_tokens_per_second"] = demand.accepted_tokens_per_second
+        limits["output_tokens_per_second"] = demand.accepted_tokens_per_second
     if isinstance(demand, TrainingDemand):
-        found["tokens_per_second"] = demand.accepted_tokens_per_second
-    return {name: limit for name, limit in found.items() if limit is not None}
+        limits["tokens_per_second"] = demand.accepted_tokens_per_second
+    return {name: limit for name, limit in limits.items() if limit is not None}

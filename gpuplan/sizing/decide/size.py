@@ -76,8 +76,8 @@ def tried(demand: Demand, site: Site) -> tuple[tuple[GpuOffer, tuple[Candidate, 
         id(o): (c,) for o in searched.values() if (c := barred(demand, o, site))
     }
     left = tuple(o for o in searched.values() if id(o) not in groups)
-    found = _engine(demand)[0](demand, replace(site, gpus=left)) if left else ()
-    groups |= {id(offer): tuple(group) for offer, group in found}
+    by_offer = _engine(demand)[0](demand, replace(site, gpus=left)) if left else ()
+    groups |= {id(offer): tuple(group) for offer, group in by_offer}
     return tuple(
         (o, groups[id(base)] if o is base else _inside(o, base, groups[id(base)]))
         for o, base in zip(offers, of_each, strict=True)

@@ -65,5 +65,5 @@ def with_number(demand: D, path: str, value: float, why: str) -> D | None:
         changed = True
         return Given(value, number.unit, why, number.field)
 
-    found = mapped(demand, eased)
-    return found if changed else None
+    other = mapped(demand, eased)
+    return other if changed else None

@@ -53,8 +53,8 @@ class Generator:
         if self.work <= 0:
             return False
         self.work -= self.priced[site].size
-        found = self.priced[site].best(answer.at(site[0]), most, answer.price[site] + LEAST)
-        added = found is not None and self.cover.add(found)
+        content = self.priced[site].best(answer.at(site[0]), most, answer.price[site] + LEAST)
+        added = content is not None and self.cover.add(content)
         self.fruitless[site] = 0 if added else self.fruitless[site] + 1
         return added
 

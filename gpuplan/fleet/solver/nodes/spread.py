@@ -59,10 +59,10 @@ class Spread:
             program.row(row, -INFINITY, max(self._high[row], self._least[row]))
 
     def less(self, duals: list[float]) -> dict[At, float]:
-        found: dict[At, float] = {}
+        sums: dict[At, float] = {}
         for row, at in self._rows.items():
-            found[at] = found.get(at, 0.0) + duals[row]
-        return found
+            sums[at] = sums.get(at, 0.0) + duals[row]
+        return sums
 
     def cut(self, program: Program, numbers: Iterable[Number], values: list[float]) -> int:
         """A tangent where more items of a class stand on hosts of a type than may; how many."""

@@ -81,7 +81,7 @@ FIELDS: dict[str, Field] = {
         Field(attribute="index", convert=whole, expected="a number"),
     )
 }
-Found = Mapping[str, Word | None]
+Words = Mapping[str, Word | None]
 
 
 class Answers(Protocol):
@@ -90,7 +90,7 @@ class Answers(Protocol):
     def value(self, path: str) -> Word | None: ...
 
 
-def lookup(tree: Answers, paths: Mapping[str, tuple[str, ...]]) -> Found:
+def lookup(tree: Answers, paths: Mapping[str, tuple[str, ...]]) -> Words:
     """The word of each attribute: the first of its paths that says more than `N/A`, else the first
     that is there."""
     values: dict[str, Word | None] = {}
@@ -101,7 +101,7 @@ def lookup(tree: Answers, paths: Mapping[str, tuple[str, ...]]) -> Found:
     return values
 
 
-def add_gpu(gathering: Gathering, subject: Subject, words: Found, place: Place) -> None:
+def add_gpu(gathering: Gathering, subject: Subject, words: Words, place: Place) -> None:
     """The facts of one GPU; what a driver cannot tell of it is one problem."""
     faults: list[tuple[str, Word]] = []
     for attribute, word in words.items():
@@ -130,7 +130,7 @@ def _report_faults(gathering: Gathering, subject: Subject, faults: list[tuple[st
         )
 
 
-def _report_missing(gathering: Gathering, subject: Subject, words: Found, place: Place) -> None:
+def _report_missing(gathering: Gathering, subject: Subject, words: Words, place: Place) -> None:
     always = [name for name in words if FIELDS[name].always]
     missing = [name for name in always if words[name] is None]
     if missing and len(missing) < len(always):

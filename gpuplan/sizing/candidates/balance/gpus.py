@@ -39,7 +39,7 @@ def _images(of: Gathered) -> Iterator[ResourceUse]:
     """Images that GPUs, cores and storage bring, against those that are asked for, of a run those
     that the slowest brings."""
     names = ("sized_rate", "images_per_second", "requests_per_second")
-    parts = {name: found for name in names if (found := of.known(name))}
+    parts = {name: amount for name in names if (amount := of.known(name))}
     need, run = of.known("images_per_second"), isinstance(of.demand, VisionRunDemand)
     if len(parts) == len(names):
         need = of.ledger.derive("needs.asked_images_per_second", _ASKED, **parts)

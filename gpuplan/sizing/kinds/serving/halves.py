@@ -116,8 +116,8 @@ def prefilling(
     limits, times = _prefilling(replica, token_seconds, sent)
 
     def met(load: float) -> bool:
-        found = times(load)
-        return all(found[name] <= limit for name, limit in limits.items())
+        seconds = times(load)
+        return all(seconds[name] <= limit for name, limit in limits.items())
 
     low, high = IDLE, 0.95 if limits else MOST_LOAD
     if not met(low):
