@@ -167,14 +167,14 @@ def _logs(folder: Path) -> str:
 
 class _Processes:
     def __init__(self, folder: Path, programs: Mapping[str, Path | None]) -> None:
-        self.folder, self.found = folder, programs
+        self.folder, self.programs = folder, programs
         self.started: list[subprocess.Popen[bytes]] = []
 
     def start(self, command: list[str]) -> None:
         program, *arguments = command
         with (self.folder / f"{program}.log").open("wb") as log:
             process = subprocess.Popen(
-                [str(self.found[program]), *arguments],
+                [str(self.programs[program]), *arguments],
                 cwd=self.folder,
                 stdin=subprocess.DEVNULL,
                 stdout=log,

@@ -65,6 +65,21 @@ def test_no_exception_is_swallowed() -> None:
     assert swallowed("try:\n    f()\nexcept OSError:\n    pass\n") == [3]
 
 
+def test_names_say_what_they_hold() -> None:
+    """Not that somebody found it: `candidates`, `match`, `by_gpu`."""
+    product = [m for m in modules() if not m.is_relative_to(ROOT / "tests")]
+    nodes = ((m, n) for m in product for n in ast.walk(ast.parse(m.read_text(encoding="utf-8"))))
+    named = {m.relative_to(ROOT).as_posix(): n.lineno for m, n in nodes if name(n) == "found"}
+    assert named == {}
+
+
+def name(node: ast.AST) -> str | None:
+    """What an argument, an attribute or a variable that is set is called."""
+    if isinstance(node, ast.Name | ast.Attribute) and not isinstance(node.ctx, ast.Store):
+        return None
+    return next((getattr(node, key) for key in ("id", "attr", "arg") if hasattr(node, key)), None)
+
+
 def test_no_path_of_this_machine() -> None:
     own = Path(tempfile.gettempdir())  # every machine has it, and documents may name it
     places = [p for p in (ROOT, ROOT.parent) if len(p.parts) > 1 and p != own]
