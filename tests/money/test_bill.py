@@ -48,7 +48,7 @@ def test_machines_of_a_bill_add_up_to_the_plans_month(name: str) -> None:
 
 def test_nodes_that_stay_are_those_that_the_sum_pays_for() -> None:
     plan = stack("eks")
-    kept, given_back = plan.node_pools
+    kept, _ = plan.node_pools
     named = {p.name: p.what for p in billed(plan).parts}
     assert named["nodes that stay"] == kept.shape
     moved = tuple(replace(w, node_pool=kept.name) for w in plan.workloads)
