@@ -20,7 +20,8 @@ def gpus(of: Gathered) -> Iterator[ResourceUse]:
     """Memory of a GPU, its time, and where the manifest has one the time of the run."""
     used, usable = of.known("used_bytes"), of.known("usable_bytes")
     if used and usable:
-        remedy = remedies.memory(of.demand, of.candidate.device.gpu, of.training)
+        gpu = of.candidate.device.gpu
+        remedy = remedies.memory(of.demand, gpu, of.training, of.metrics)
         yield of.use("gpu_memory", "each GPU, with the margin", used, usable, remedy)
     if of.known("gpu_images_per_second"):
         yield from _images(of)
