@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from gpuplan.catalog.load import ENOUGH_MEMORY_BYTES, ENOUGH_VCPUS, Catalog, Listing
-from gpuplan.catalog.market import Capacity, Instance, Market, load_market, of_one_gpu
+from gpuplan.catalog.market import CapacityKind, Instance, Market, load_market, of_one_gpu
 from gpuplan.catalog.model import Citation, NodeTemplate, Price
 from gpuplan.frozen import record
 
@@ -72,7 +72,7 @@ class Wanted(NamedTuple):
     provider: str | None = None
     region: str | None = None
     names: tuple[str, ...] = ()
-    capacity: Capacity = "on-demand"
+    capacity: CapacityKind = "on-demand"
     place: Place | None = None
 
 
@@ -195,7 +195,7 @@ def _unpriced(machines: Iterable[Instance], priced: set[int], wanted: Wanted) ->
 
 
 def _maybe_there(machine: Instance, region: str | None) -> bool:
-    capacities: tuple[Capacity, ...] = ("on-demand", "spot")
+    capacities: tuple[CapacityKind, ...] = ("on-demand", "spot")
     known = {rate.region for c in capacities for rate in load_market().rates(machine, c)}
     return not known or region in known
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 from functools import partial
 
 from gpuplan.catalog.load import Catalog
-from gpuplan.catalog.market import Capacity
+from gpuplan.catalog.market import CapacityKind
 from gpuplan.catalog.shapes import Place, Wanted, rates_by_place
 from gpuplan.diagnostics import Change
 from gpuplan.inventory.v1 import Inventory
@@ -22,7 +22,7 @@ from gpuplan.source import Origin
 from gpuplan.targets import TARGETS
 
 GPUS_OF_NODES = (2, 4, 8)
-CAPACITIES: tuple[Capacity, ...] = ("on-demand", "spot")
+CAPACITIES: tuple[CapacityKind, ...] = ("on-demand", "spot")
 
 
 def other_sites(resolved: Resolved, catalog: Catalog) -> Iterator[OtherSite]:

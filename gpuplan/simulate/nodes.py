@@ -11,8 +11,9 @@ from gpuplan.kubernetes.lower import lower
 from gpuplan.kubernetes.nodes import TAINT_VALUE, cut, rdma_devices, selector, taints
 from gpuplan.plan.model import NodeLayout, NodePool, Plan
 from gpuplan.plan.partitions import DOMAIN_LABEL, GPU_RESOURCE
+from gpuplan.render.commented import Tree
 from gpuplan.simulate.cards import cards_of, device_class
-from gpuplan.simulate.kube import Object, Tree
+from gpuplan.simulate.kube import Object
 from gpuplan.units import GIB, MIB, TIB
 
 

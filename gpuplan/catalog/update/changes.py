@@ -15,7 +15,7 @@ from gpuplan.frozen import record
 LARGEST = 700  # USD an hour: lists have 0 and 700 where they know no price
 JUMP = Decimal("1.5")  # times, between two lists
 FAR = 3  # times, from the median price of the GPU type
-Kind = Literal["new", "changed", "same", "older", "unknown machine", "refused"]
+Verdict = Literal["new", "changed", "same", "older", "unknown machine", "refused"]
 
 
 @record
@@ -23,7 +23,7 @@ class Change:
     """What a quote would do to the catalogue. `before` is its price there; `odd` says why it is an
     outlier, and a person should look. `refused` are no prices at all."""
 
-    kind: Kind
+    kind: Verdict
     quote: Quote
     date: str
     before: Decimal | None = None
@@ -46,7 +46,7 @@ class Review:
     changes: tuple[Change, ...]
     unlisted: tuple[Key, ...]
 
-    def of(self, kind: Kind) -> tuple[Change, ...]:
+    def of(self, kind: Verdict) -> tuple[Change, ...]:
         return tuple(change for change in self.changes if change.kind == kind)
 
     @property
@@ -93,7 +93,7 @@ def _change(
     odd = tuple(_odd(quote, before, machine, levels))
     if before is None:
         return Change(kind="new", quote=quote, date=when, odd=odd)
-    kind: Kind = "changed"
+    kind: Verdict = "changed"
     if before.usd_per_hour == quote.usd_per_hour:
         kind = "same"
     elif before.dated and when < before.date:

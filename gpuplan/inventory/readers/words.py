@@ -17,6 +17,7 @@ _PCI = re.compile(
     r"(?:0x)?(?:([0-9A-Fa-f]{4,8}):)?([0-9A-Fa-f]{2}):([0-9A-Fa-f]{2})\.([0-7])", re.ASCII
 )
 _PCI_ID = re.compile(r"(?:0x)?([0-9A-Fa-f]{4})10[Dd][Ee]", re.ASCII)
+_WATTS = re.compile(r"([0-9]{1,6}(?:\.[0-9]{1,4})?) ?W?")
 _ABSENT = re.compile(
     r"\[?(?:n/a|not supported|not applicable|none|not specified|"
     r"requested functionality has been deprecated|deprecated|-)?\]?",
@@ -147,6 +148,11 @@ def whole(text: str) -> int | None:
     """`128` → 128."""
     text = text.strip()
     return int(text) if text.isascii() and text.isdigit() and len(text) <= 18 else None
+
+
+def watts(text: str) -> float | None:
+    match = _WATTS.fullmatch(text)
+    return float(match[1]) if match else None
 
 
 def absent(text: str) -> bool:

@@ -35,7 +35,7 @@ from gpuplan.sizing.calibration.anchors import Anchors
 from gpuplan.sizing.physics.training.division import Recompute, Sharding
 from gpuplan.source import Origin
 
-Method = Literal["full", "lora", "qlora", "pretraining"]
+TrainingMethod = Literal["full", "lora", "qlora", "pretraining"]
 
 
 @record
@@ -291,7 +291,7 @@ class TrainingDemand(ModelDemand):
     kind: ClassVar[Kind] = "training"
 
     model: Transformer
-    method: Method
+    method: TrainingMethod
     optimizer: str
     recompute: Recompute | None
     sharding: Sharding | None

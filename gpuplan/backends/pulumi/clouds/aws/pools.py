@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from gpuplan.backends.pulumi.clouds import nodes
 from gpuplan.backends.pulumi.clouds.naming import name_problems, node_group_name
 from gpuplan.backends.pulumi.clouds.programs import cluster_stack
-from gpuplan.backends.pulumi.clouds.statements import Section, call, section
+from gpuplan.backends.pulumi.clouds.statements import GroupSection, call, section
 from gpuplan.backends.pulumi.project import Setting
 from gpuplan.backends.pulumi.view import Resource
 from gpuplan.diagnostics import Diagnostic
@@ -125,7 +125,7 @@ def own_placement(group: Group) -> bool:
     return group.together and group.reservation is None
 
 
-def _section(plan: Plan, cloud: Cloud, group: Group, name: str) -> Section:
+def _section(plan: Plan, cloud: Cloud, group: Group, name: str) -> GroupSection:
     statements = []
     if own_placement(group):
         placement = call("aws.ec2.PlacementGroup", group.name, strategy="cluster")
