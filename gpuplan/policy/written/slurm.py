@@ -34,11 +34,11 @@ def read(file: File) -> Iterator[Written]:
 def _configured(file: File, number: int, line: str, left: int) -> Iterator[Written]:
     """A line of fields. Its first says what it is about; a list of nodes is each of them, or one
     where that are more than are `left`."""
-    found = _FIELD.findall(line)
-    if line.startswith("#") or not found:
+    fields = _FIELD.findall(line)
+    if line.startswith("#") or not fields:
         return
-    settings = tuple(Setting(name=k, value=v, line=number) for k, v in found[1:])
-    key, name = found[0]
+    settings = tuple(Setting(name=k, value=v, line=number) for k, v in fields[1:])
+    key, name = fields[0]
     if key == "NodeName":
         kind = NODE if file.path.endswith("slurm.conf") else GPUS
         gpus = next((s.value for s in settings if s.name == "File"), "")
