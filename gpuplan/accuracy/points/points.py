@@ -14,7 +14,7 @@ from gpuplan.accuracy.points.benchmark_models import benchmark_model
 from gpuplan.accuracy.points.denoisers import find_denoiser
 from gpuplan.accuracy.points.devices import find_gpu
 from gpuplan.accuracy.points.known import ENGINES, PRECISIONS, find_model
-from gpuplan.accuracy.points.readings import READING, Reading, reading
+from gpuplan.accuracy.points.readings import READING, DataReading, reading
 from gpuplan.catalog.model import Gpu
 from gpuplan.diagnostics import Diagnostic, error
 from gpuplan.errors import Rejected
@@ -65,7 +65,7 @@ class Point:
     metric: str
     value: float
     group: str
-    case: Case | Reading | str
+    case: Case | DataReading | str
     confidence: str = ""
     source: str = ""
 
