@@ -18,6 +18,7 @@ from gpuplan.placement.machines.attach import MacAddresses
 from gpuplan.placement.place import place
 from gpuplan.plan.model import HostResources, VirtualMachine, Volume, Workload
 from gpuplan.plan.serialize import to_tree
+from gpuplan.source import Origin
 from gpuplan.units import GIB, TB
 from tests.support.placement_check import faults
 from tests.support.placement_samples import (
@@ -221,6 +222,18 @@ def test_an_inventory_without_the_gpu_is_an_error() -> None:
 def test_a_machine_target_needs_an_inventory() -> None:
     placement = place("rack", "libvirt", [workload()], [offer(gpu())])
     assert errors(placement) == ["target 'libvirt' needs an inventory of the hosts"]
+
+
+@pytest.mark.parametrize("origin", [Origin("chat.yaml", ("workloads", 2)), None])
+def test_virtual_machines_are_asked_of_a_target_that_has_them(origin: Origin | None) -> None:
+    placement = place("x", "kubernetes", [workload(isolation="vm", origin=origin)], [offer(gpu())])
+    (problem,) = [d for d in placement.diagnostics if d.rule == "GP043"]
+    at = Origin("chat.yaml", ("workloads", 2, "tenancy", "isolation"))
+    assert problem.origin == (at if origin else None)
+    changes = [(c.origin, c.value) for r in problem.remedies for c in r]
+    assert changes == ([(at, "node")] if origin else [])
+    shared = place("x", "kubernetes", [workload(isolation="node")], [offer(gpu())])
+    assert not [d for d in shared.diagnostics if d.rule == "GP043"]
 
 
 def test_contradictions_stop_the_placement() -> None:

@@ -156,6 +156,26 @@ def test_a_search_that_was_cut_short_is_not_called_a_proof(monkeypatch: pytest.M
     assert labels == {"found by first fit; the search for a better order was cut short"}
 
 
+@pytest.mark.parametrize(("gpus", "left"), [(1, 4), (2, 2), (4, 1)])
+@pytest.mark.parametrize("resource", ["cores", "memory"])
+def test_sums_of_cores_and_memory_of_all_gpus_say_that_there_is_too_little(
+    gpus: int, left: int, resource: str
+) -> None:
+    """Four GPUs of a host; one core or page more for each of `left` guests is too much."""
+    (hypervisor,) = lower(as_inventory(host([0, 0, 1, 1])), "inventory.yaml", ()).hypervisors
+    there = [empty(hypervisor)]
+    nodes = there[0].nodes
+    most = {
+        "cores": sum(n.usable_cores for n in nodes) // 4,
+        "memory": sum(n.usable_pages for n in nodes) // 4,
+    }
+    for more in (0, 1):
+        each = {"cores": 1, "memory": 1} | {resource: most[resource] + more}
+        work = cards("a", gpus, cores=each["cores"] * gpus, memory_gib=each["memory"] * gpus)
+        asked = [guest for _ in range(left) for guest in guests(work, l40s())]
+        assert search._enough(there, asked) == (not more)
+
+
 @pytest.mark.parametrize(
     ("each", "short"), [((2, 4, 48), "l40s: 2"), ((1, 9, 8), "cores"), ((1, 1, 110), "memory")]
 )
