@@ -462,8 +462,11 @@ def test_names_and_addresses_come_from_names_alone() -> None:
 def test_two_names_never_share_a_mac_address() -> None:
     identity = uuid.uuid5(uuid.NAMESPACE_DNS, "a")
     first = MacAddresses().of(identity, "nic0")
+    digest = uuid.uuid5(identity, "nic0").hex
+    assert first == "52:" + ":".join(digest[n : n + 2] for n in range(0, 10, 2))
     taken = MacAddresses(used={first})
-    assert taken.of(identity, "nic0") not in (first, MacAddresses().of(identity, "nic1"))
+    more = [taken.of(identity, "nic0") for _ in range(3)]
+    assert len({first, MacAddresses().of(identity, "nic1"), *more}) == 5
 
 
 def test_the_cost_of_hosts_is_the_inventory_s_where_it_says_one() -> None:

@@ -147,10 +147,13 @@ def test_a_guest_of_single_gpus_does_not_take_what_only_a_pair_can_use() -> None
     assert [numbers(m) for m in placement.virtual_machines] == [[3, 4], [2], [0], [1]]
 
 
-def test_a_search_that_was_cut_short_is_not_called_a_proof(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("looks", [0, 3])
+def test_a_search_that_was_cut_short_is_not_called_a_proof(
+    looks: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     groups = host([0, 0, 1, 1, 2], nodes=3, cores=14, memory=160, gpu={4: {"iommu_group": 13}})
     asks = [(2, 1, 48), (1, 8, 32), (1, 1, 64), (1, 1, 64)]
-    monkeypatch.setattr(search, "MOST_LOOKS", 0)
+    monkeypatch.setattr(search, "MOST_LOOKS", looks)
     placement = placed(*wanted(asks), hosts=[groups])
     labels = {d.label for d in placement.diagnostics if d.severity is Severity.ERROR}
     assert labels == {"found by first fit; the search for a better order was cut short"}
