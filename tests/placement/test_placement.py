@@ -350,6 +350,15 @@ def test_time_sliced_vgpus_fill_a_gpu_before_the_next() -> None:
     assert (tenant.gpu_quota, tenant.partition_quota) == (0, (("nvidia.com/L40S-12C", 6),))
 
 
+@pytest.mark.parametrize(("size", "each"), [("L40S-12C", 4), ("L40S-24C", 2), ("L40S-48C", 1)])
+def test_all_gpus_of_the_hosts_in_use_are_shared_as_their_guests_are(size: str, each: int) -> None:
+    """Of four GPUs a host, whoever has how many of them."""
+    for replicas in (1, 3):
+        (pool,) = place_l40s(notebook(partition=size, replicas=replicas)).node_pools
+        (shared,) = pool.partitions
+        assert (shared.name, shared.per_gpu, shared.count) == (size, each, 4 * each)
+
+
 def test_one_gpu_has_one_size_of_vgpu() -> None:
     placement = place_l40s(notebook(replicas=1), notebook("big", partition="L40S-24C", replicas=1))
     parents = [m.devices[0].parent for m in placement.virtual_machines]

@@ -111,6 +111,23 @@ def test_a_node_whose_instances_nobody_takes_any_more_is_given_back() -> None:
     assert cuts(beside)[kept] == cuts(pool)[kept], "where the small one is"
 
 
+def test_of_a_nodes_gpus_those_that_are_cut_as_most_are_come_first() -> None:
+    """After those that stay whole; of as many the one whose sizes come first by name."""
+    offers = [offer(gpu())]
+    works = [
+        work("halves", "3g.40gb", 6),
+        work("fours", "4g.40gb", 1),
+        work("sevenths", "1g.10gb", 14),
+    ]
+    (pool,) = place("x", "kubernetes", works, offers).node_pools
+    (node,) = pool.layouts
+    numbers = [len(each.gpus) for each in node.gpus]
+    assert numbers == sorted(numbers, reverse=True)
+    assert len(set(numbers)) > 1
+    every = [g for each in node.gpus for g in each.gpus]
+    assert every == list(range(8 - len(every), 8))
+
+
 def test_nodes_that_are_lacking_have_no_name() -> None:
     """Five nodes of halves, and four there are."""
     placement = placed([work("halves", "3g.40gb", 18)])
