@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import sys
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, redirect_stdout
 from pathlib import Path
 from typing import NamedTuple
@@ -56,7 +56,7 @@ def fit_steps(points: Sequence[Point]) -> None:
     start = dict(training_speed.CONSTANTS)
     found = fit_training.fitted(data, np.ones(len(data.rows), bool), start)
     training_speed.CONSTANTS.update(found)
-    steps._on_machines.cache_clear()
+    steps._on_machines.cache_clear()  # noqa: SLF001 - it holds the constants
 
 
 def fit_runs(points: Sequence[Point]) -> None:
@@ -72,8 +72,8 @@ def fit_protocol(name: str) -> Fit:
         for protocol, rows, answer in fit_offline.protocols(points):
             if protocol == name:
                 start = fit_offline.STARTS[name]
-                rows = fit_offline.answered(rows, answer, start)
-                offline_data.CONSTANTS[name].update(fit_offline.fitted(rows, start, answer))
+                known = fit_offline.answered(rows, answer, start)
+                offline_data.CONSTANTS[name].update(fit_offline.fitted(known, start, answer))
         if name == "mlperf":
             offline_data.LATENCY.update(fit_offline.fit_latency(points))
 
@@ -111,7 +111,7 @@ def kept() -> Iterator[None]:
     finally:
         for place, values in zip(places, before, strict=True):
             place.update(values)
-        steps._on_machines.cache_clear()
+        steps._on_machines.cache_clear()  # noqa: SLF001 - it holds the constants
 
 
 def name_of(point: Point, way: str) -> str:

@@ -117,10 +117,10 @@ def queued(
 ) -> Pace | None:
     """All requests are waiting: a rank runs as many as pay, at most `most` and those whose cache
     fits while `held` of their output stands in it; with a `limit`, as many as keep the seconds
-    between tokens below it, and with a `first`, as many as let the first token come so soon at
-    the 99th percentile, where requests come at random. The `beams` of a request share its prompt. A run of so many `requests`
-    of one length, over all ranks, ends with fewer than fit, and takes as many as fit before. None
-    where the model does not fit."""
+    between tokens below it, and with a `first`, as many as let the first token come so soon at the
+    99th percentile where requests come at random. The `beams` of a request share its prompt. A run
+    of so many `requests` of one length, over all ranks, ends with fewer than fit, and takes as many
+    as fit before. None where the model does not fit."""
     division, constants = runner.division, _tuned(runner, constants)
     room = held_sequences(runner, prompt / beams + held * output) / division.pipeline_stages
     if room < 1:
@@ -148,10 +148,10 @@ def queued(
     found = _paced(pace, full, limit)
     if first is None or _first_seconds(found, scope, constants) <= first:
         return found
-    return _prompt(pace, found.sequences, lambda p: _first_seconds(p, scope, constants) <= first)
+    return _in_time(pace, found.sequences, lambda p: _first_seconds(p, scope, constants) <= first)
 
 
-def _prompt(pace: Callable[[float], Pace], most: float, kept: Callable[[Pace], bool]) -> Pace:
+def _in_time(pace: Callable[[float], Pace], most: float, kept: Callable[[Pace], bool]) -> Pace:
     """The largest load below `most` that keeps to a limit, at least one sequence."""
     found, low, high = pace(1.0), 1.0, most
     for _ in range(HALVINGS):
