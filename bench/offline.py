@@ -234,10 +234,10 @@ def fit_latency(points: Sequence[Point]) -> dict[str, float]:
         for statistic in ("mean", "p99"):
             metric = f"mlperf_server_{'tpot' if kind == 'token' else 'ttft'}_{statistic}"
             rows = list(usable(points, (metric,)))
-            found = {id(case): _reckoned(case, answer) for case, _ in rows}
+            paced = {id(case): _reckoned(case, answer) for case, _ in rows}
             ratios = [
-                value / found[id(case)] * stored.LATENCY[f"{kind}_{statistic}"]
-                for case, value in submissions([row for row in rows if found[id(row[0])]])
+                value / paced[id(case)] * stored.LATENCY[f"{kind}_{statistic}"]
+                for case, value in submissions([row for row in rows if paced[id(row[0])]])
             ]
             scales[f"{kind}_{statistic}"] = float(f"{median(ratios):.3g}")
     return stored.LATENCY | scales
@@ -246,10 +246,10 @@ def fit_latency(points: Sequence[Point]) -> dict[str, float]:
 def _reckoned(case: Case, answer: Callable[[Case], Reckoned | str]) -> float:
     """0 where it cannot be predicted."""
     try:
-        found = answer(case)
+        paced = answer(case)
     except ValueError:
         return 0.0
-    return found.value if isinstance(found, Reckoned) else 0.0
+    return paced.value if isinstance(paced, Reckoned) else 0.0
 
 
 def main() -> None:

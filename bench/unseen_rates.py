@@ -54,8 +54,8 @@ class Family(NamedTuple):
 def fit_steps(points: Sequence[Point]) -> None:
     data = fit_training.Rows(fit_training.rows(points))
     start = dict(training_speed.CONSTANTS)
-    found = fit_training.fitted(data, np.ones(len(data.rows), bool), start)
-    training_speed.CONSTANTS.update(found)
+    everything = np.ones(len(data.rows), bool)
+    training_speed.CONSTANTS.update(fit_training.fitted(data, everything, start))
     steps._on_machines.cache_clear()  # noqa: SLF001 - it holds the constants
 
 
@@ -63,8 +63,7 @@ def fit_runs(points: Sequence[Point]) -> None:
     """MLPerf Training: language models have the step of the others."""
     fit_steps(points)
     speeds = fit_benchmarks.FIXED | fit_benchmarks.speed(list(points))
-    found = speeds | fit_benchmarks.samples(list(points), speeds)
-    benchmark_data.CONSTANTS.update(found)
+    benchmark_data.CONSTANTS.update(speeds | fit_benchmarks.samples(list(points), speeds))
 
 
 def fit_protocol(name: str) -> Fit:
@@ -144,28 +143,28 @@ def answers(family: Family, points: Sequence[Point], way: str) -> Iterator[Answe
 
 
 def pairs_of(family: Family, points: Sequence[Point]) -> list[Pair]:
-    found = reckoned(points)
-    return [pair for quantity in family.quantities for pair in found.get(quantity, ())]
+    pairs = reckoned(points)
+    return [pair for quantity in family.quantities for pair in pairs.get(quantity, ())]
 
 
 def predicted(pairs: Sequence[Pair], gone: set[int]) -> Iterator[Answer]:
     by_quantity: dict[str, list[Pair]] = defaultdict(list)
     for pair in pairs:
         by_quantity[pair[1].quantity].append(pair)
-    for quantity, found in by_quantity.items():
+    for quantity, of in by_quantity.items():
         prior = PRIORS[quantity]
-        left = usable([pair for pair in found if id(pair[0]) not in gone], prior)
+        left = usable([pair for pair in of if id(pair[0]) not in gone], prior)
         field = solve(left, prior, Anchors()(quantity).reaches)
-        for point, answer in usable([p for p in found if id(p[0]) in gone], prior):
+        for point, answer in usable([p for p in of if id(p[0]) in gone], prior):
             says = corrected(answer, field)
             inside = says.low <= point.value <= says.high
             yield row_of((point, answer)), point.repository, says.value / point.value - 1, inside
 
 
-def judged(found: Sequence[Answer], way: str) -> list[Answer]:
+def judged(of: Sequence[Answer], way: str) -> list[Answer]:
     """Without sources that have more than half of a row's points, where sources are left out."""
-    count = Counter(source for _, source, _, _ in found)
-    return [a for a in found if way != "source" or 2 * count[a[1]] <= len(found)]
+    count = Counter(source for _, source, _, _ in of)
+    return [a for a in of if way != "source" or 2 * count[a[1]] <= len(of)]
 
 
 def main(paths: list[str]) -> None:

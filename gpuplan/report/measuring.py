@@ -23,10 +23,10 @@ def measuring(work: Tree, index: Mapping[str, Tree], pool: Tree) -> Iterator[str
     where the plan has no evidence of it."""
     entries = [index.get(f"{work['name']}.measuring.{name}") for name in _NAMES]
     token = next((m for m in work.get("metrics", ()) if m["name"] == "time_per_output_token"), None)
-    found = [float(entry["value"]) for entry in entries if entry is not None]
-    if token is None or len(found) < len(_NAMES):
+    values = [float(entry["value"]) for entry in entries if entry is not None]
+    if token is None or len(values) < len(_NAMES):
         return
-    sequences, likely, low, high, replicas, seconds = found
+    sequences, likely, low, high, replicas, seconds = values
     planned = token["estimate"]
     now, then = (
         f"{format_quantity(likely * least, 's')} – {format_quantity(likely * most, 's')}"

@@ -91,10 +91,10 @@ def load(case: Case) -> Load | str:
 def rate(case: Case, of: Load, c: Mapping[str, float] = CONSTANTS) -> float | str:
     """Samples per second of all GPUs. Raises `NotMeasured`."""
     if of.benchmark not in FLOP:
-        found = steps.step(case)
-        if isinstance(found, str):
-            return found
-        return found.setting.batch / found.seconds
+        step = steps.step(case)
+        if isinstance(step, str):
+            return step
+        return step.setting.batch / step.seconds
     card, name = generation(case.gpu, "training", GENERATIONS), case.gpu.identifier
     if card is None:
         raise NotMeasured(case.gpu, "training")

@@ -137,8 +137,8 @@ def _run(case: Case, constants: Numbers) -> Run | str:
         )
         for division in _divisions(model, gpus)
     ]
-    found = [pace for pace in paces if pace is not None]
-    if not found:
+    fitting = [pace for pace in paces if pace is not None]
+    if not fitting:
         return f"{case.row['model']} does not fit {gpus:.0f} of these GPUs"
     return Run(
         case=case,
@@ -149,7 +149,7 @@ def _run(case: Case, constants: Numbers) -> Run | str:
         formats=low,
         output=output,
         gpus=gpus,
-        pace=max(found, key=lambda pace: pace.rate),
+        pace=max(fitting, key=lambda pace: pace.rate),
     )
 
 

@@ -60,8 +60,8 @@ class Devices:
 
 def find_gpu(name: str) -> Gpu | str:
     """The GPU, or why `name` does not tell which."""
-    found = find_devices(name)
-    return found if isinstance(found, str) else found.gpu
+    devices = find_devices(name)
+    return devices if isinstance(devices, str) else devices.gpu
 
 
 @cache

@@ -14,7 +14,7 @@ from gpuplan.accuracy.points.benchmark_models import benchmark_model
 from gpuplan.accuracy.points.denoisers import find_denoiser
 from gpuplan.accuracy.points.devices import find_devices
 from gpuplan.accuracy.points.known import ENGINES, PRECISIONS, find_model
-from gpuplan.accuracy.points.readings import READING, Reading, reading
+from gpuplan.accuracy.points.readings import READING, DataReading, reading
 from gpuplan.catalog.model import Gpu
 from gpuplan.diagnostics import Diagnostic, error
 from gpuplan.errors import Rejected
@@ -65,7 +65,7 @@ class Point:
     metric: str
     value: float
     group: str
-    case: Case | Reading | str
+    case: Case | DataReading | str
     confidence: str = ""
     source: str = ""
 
@@ -173,18 +173,18 @@ def _case(row: Mapping[str, str]) -> Case | str:
     )
     if model is None:
         return f"the dimensions of model '{row['model']}' are not known"
-    found = find_devices(row["gpu"])
-    if isinstance(found, str):
-        return found
+    devices = find_devices(row["gpu"])
+    if isinstance(devices, str):
+        return devices
     words = row["engine"].split()
     engine = words[0] if words else ""
     return Case(
         metric=row["metric"],
         model=model,
-        gpu=found.gpu,
+        gpu=devices.gpu,
         engine=ENGINES.get(engine, row["engine"]),
         precision=PRECISIONS.get(row["precision"], row["precision"]),
-        row=_counted(row, found.count),
+        row=_counted(row, devices.count),
     )
 
 

@@ -144,23 +144,23 @@ def queued(
         share = requests / (division.data_parallel_size * division.pipeline_stages)
         return _run(pace, scope, min(full, max(1.0, share)), share)
     if limit is None:
-        return max((pace(part * full) for part in PARTS), key=lambda found: found.rate)
-    found = _paced(pace, full, limit)
-    if first is None or _first_seconds(found, scope, constants) <= first:
-        return found
-    return _in_time(pace, found.sequences, lambda p: _first_seconds(p, scope, constants) <= first)
+        return max((pace(part * full) for part in PARTS), key=lambda p: p.rate)
+    fastest = _paced(pace, full, limit)
+    if first is None or _first_seconds(fastest, scope, constants) <= first:
+        return fastest
+    return _in_time(pace, fastest.sequences, lambda p: _first_seconds(p, scope, constants) <= first)
 
 
 def _in_time(pace: Callable[[float], Pace], most: float, kept: Callable[[Pace], bool]) -> Pace:
     """The largest load below `most` that keeps to a limit, at least one sequence."""
-    found, low, high = pace(1.0), 1.0, most
+    best, low, high = pace(1.0), 1.0, most
     for _ in range(HALVINGS):
         middle = pace(math.sqrt(low * high))
         if kept(middle):
-            found, low = middle, middle.sequences
+            best, low = middle, middle.sequences
         else:
             high = middle.sequences
-    return found
+    return best
 
 
 def _first_seconds(pace: Pace, scope: Numbers, constants: Numbers) -> float:
@@ -177,21 +177,21 @@ def _first_seconds(pace: Pace, scope: Numbers, constants: Numbers) -> float:
 
 def _run(pace: Callable[[float], Pace], scope: dict[str, float], full: float, share: float) -> Pace:
     """`share` requests of a rank, `full` at a time."""
-    found, waves = pace(full), share // full
+    steady, waves = pace(full), share // full
     last = share - waves * full
     ending = pace(max(1.0, last))
     rate = RUN(
         {
             "waves": waves,
             "sequences": full,
-            "token_seconds": found.token_seconds,
+            "token_seconds": steady.token_seconds,
             "last": last,
             "last_token_seconds": ending.token_seconds if last else 0.0,
             "tensor_parallel_size": scope["tensor_parallel_size"],
             "bubble": scope["bubble"],
         }
     )["rate"]
-    return replace(found, rate=rate)
+    return replace(steady, rate=rate)
 
 
 def _tuned(runner: Runner, constants: Numbers) -> Numbers:
@@ -225,7 +225,7 @@ def _queued(
     runner: Runner, constants: Numbers, scope: dict[str, float], load: float, context: float
 ) -> Pace:
     step = decode(runner, constants, load, context)
-    found = QUEUED(
+    values = QUEUED(
         {
             **scope,
             "sequences": load,
@@ -234,10 +234,10 @@ def _queued(
         }
     )
     return Pace(
-        rate=found["rate"],
-        best=found["best_rate"],
-        token_seconds=found["token_seconds"],
-        prompt_seconds=found["prompt_seconds"],
+        rate=values["rate"],
+        best=values["best_rate"],
+        token_seconds=values["token_seconds"],
+        prompt_seconds=values["prompt_seconds"],
         sequences=load,
         division=runner.division,
     )
@@ -252,7 +252,7 @@ def static(
     filled = prefill(runner, first, together, prompt)
     later = kernels(runner, constants, "decode")
     steps = [decode(runner, later, batch, prompt + part * output) for part in THIRDS]
-    found = STATIC(
+    values = STATIC(
         {
             "sequences": batch,
             "output": output,
@@ -265,10 +265,10 @@ def static(
         }
     )
     return Pace(
-        rate=found["rate"],
-        best=found["best_rate"],
-        token_seconds=found["decode_seconds"],
-        prompt_seconds=found["prompt_seconds"],
+        rate=values["rate"],
+        best=values["best_rate"],
+        token_seconds=values["decode_seconds"],
+        prompt_seconds=values["prompt_seconds"],
         sequences=batch,
         division=runner.division,
     )
@@ -283,17 +283,17 @@ def first_token(runner: Runner, constants: Numbers, prompt: float) -> tuple[floa
 def kernels(runner: Runner, constants: Numbers, phase: str) -> dict[str, float]:
     """The constants of a phase where the kernels of 2024 were slow: decode attention unless every
     KV head serves 1, 8 or 16 queries, and experts in fp8 while prompts are computed."""
-    found = {n: v for n, v in constants.items() if not n.startswith(_OWN)}
+    factors = {n: v for n, v in constants.items() if not n.startswith(_OWN)}
     model = runner.model
     if phase == "prefill":
-        found["attention_factor"] *= constants["prefill_attention"]
+        factors["attention_factor"] *= constants["prefill_attention"]
         if model.experts and runner.formats.experts.startswith("fp8"):
-            found["expert_factor"] *= constants["prefill_experts"]
+            factors["expert_factor"] *= constants["prefill_experts"]
     elif model.attention_heads // model.kv_heads not in (1, 8, 16):
-        found["attention_factor"] *= constants["grouped_attention"]
+        factors["attention_factor"] *= constants["grouped_attention"]
     if model.architecture.startswith(PARALLEL_BLOCKS):
-        found["link_factor"] /= 2
-    return found
+        factors["link_factor"] /= 2
+    return factors
 
 
 _OWN = ("prefill_", "grouped_")

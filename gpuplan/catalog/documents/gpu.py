@@ -14,6 +14,7 @@ from gpuplan.catalog.documents.base import (
     File,
     Flops,
     Identifier,
+    PciId,
     Rate,
     Strict,
     Watts,
@@ -27,8 +28,6 @@ PCIE_LANE = {3: 1e9, 4: 2e9, 5: 4e9, 6: 8e9, 7: 16e9}
 
 Subject = Literal["kernels", "training", "images"]
 SUBJECTS: tuple[Subject, ...] = get_args(Subject)
-
-PciId = Annotated[str, Field(pattern=r"^[0-9a-f]{4}:[0-9a-f]{4}$")]
 
 
 class PcieLink(Strict):

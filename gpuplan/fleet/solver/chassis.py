@@ -147,8 +147,8 @@ class Chassis:
             return [m for m in fit if self._closed(m) and not self._in_node(m)]
         if self.within_node(k):
             return []
-        found = divisions([(free & node).bit_count() for node in self.masks], k)
-        spans = [self._cut(free, shares) for shares in self._first(found)]
+        shares_of = divisions([(free & node).bit_count() for node in self.masks], k)
+        spans = [self._cut(free, shares) for shares in self._first(shares_of)]
         return sorted({m for m in spans if m and self._closed(m)}, key=self._spread)
 
     def _spread(self, mask: int) -> tuple[int, int]:

@@ -71,8 +71,8 @@ def _lesser(packer: Packer, item: int, host: OpenHost) -> list[int]:
     """Those on a host that count less than the item; the least first."""
     fleet = packer.fleet
     mine = order_of(fleet, item)[:2]
-    found = [i for i in host.items if i not in packer.state.kept and order_of(fleet, i)[:2] > mine]
-    return sorted(found, key=lambda i: order_of(fleet, i), reverse=True)
+    lesser = [i for i in host.items if i not in packer.state.kept and order_of(fleet, i)[:2] > mine]
+    return sorted(lesser, key=lambda i: order_of(fleet, i), reverse=True)
 
 
 def _instead(packer: Packer, item: int, host: OpenHost) -> list[int] | None:

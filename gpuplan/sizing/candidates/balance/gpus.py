@@ -20,7 +20,8 @@ def gpus(of: Gathered) -> Iterator[ResourceUse]:
     """Memory of a GPU, its time, and where the manifest has one the time of the run."""
     used, usable = of.known("used_bytes"), of.known("usable_bytes")
     if used and usable:
-        remedy = remedies.memory(of.demand, of.candidate.device.gpu, of.training)
+        gpu = of.candidate.device.gpu
+        remedy = remedies.memory(of.demand, gpu, of.training, of.metrics)
         yield of.use("gpu_memory", "each GPU, with the margin", used, usable, remedy)
     if of.known("gpu_images_per_second"):
         yield from _images(of)
@@ -39,7 +40,7 @@ def _images(of: Gathered) -> Iterator[ResourceUse]:
     """Images that GPUs, cores and storage bring, against those that are asked for, of a run those
     that the slowest brings."""
     names = ("sized_rate", "images_per_second", "requests_per_second")
-    parts = {name: found for name in names if (found := of.known(name))}
+    parts = {name: amount for name in names if (amount := of.known(name))}
     need, run = of.known("images_per_second"), isinstance(of.demand, VisionRunDemand)
     if len(parts) == len(names):
         need = of.ledger.derive("needs.asked_images_per_second", _ASKED, **parts)
