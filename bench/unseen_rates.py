@@ -6,7 +6,7 @@ anchors have seen.
 As bench/unseen.py does for served times: the constants of training steps, of MLPerf Training, of
 offline throughput and of MLPerf Inference are fitted again without each model, GPU generation or
 source, their anchors are solved again without it, and its points are predicted with the widths of
-the bundled intervals. A source that has more than half of a row's points is not left out. Prints a
+the bundled intervals. A source that has more than half of the points is not left out. Prints a
 table. Needs numpy and scipy.
 """
 
@@ -133,6 +133,8 @@ def answers(family: Family, points: Sequence[Point], way: str) -> Iterator[Answe
     mine = [p for p, _ in pairs_of(family, points)]
     count = Counter(name_of(point, way) for point in mine)
     for name in sorted(count):
+        if way == "source" and 2 * count[name] > len(mine):
+            continue
         gone = [p for p in points if isinstance(p.case, Case) and name_of(p, way) == name]
         ids = set(map(id, gone))
         with kept():
