@@ -16,7 +16,8 @@ from gpuplan.sizing.hardware.offers import Site
 from tests.sizing.formulas.test_dimensions import MORE
 from tests.sizing.test_kinds_told import KINDS
 from tests.sizing.test_offers import shaped
-from tests.support.sizing_cases import CASES, CHAT_8B, FULL_8B, IB, NOTEBOOKS, site, sized
+from tests.sizing.test_parallel_runs import BRIDGE, LLAMA_405B, MIXTRAL, TWO_NODES, demand
+from tests.support.sizing_cases import CASES, CHAT_8B, FULL_8B, IB, NOTEBOOKS, site, size, sized
 
 STORED = Quantity(2e9, "B/s", "test")
 PRICE = Quantity(0.5, "USD/GB/month", "test")
@@ -30,6 +31,12 @@ RACKS = site(
 SPARE = FULL_8B.replace("tokens: 1e9", "tokens: 1e9, spare_nodes: 2")
 SPARE += "    overrides: {gpu_count: 16}\n"
 SOME = "    overrides: {{{}}}\n"
+# Runs whose engine divides the model; whether failures are counted.
+DIVIDED = {
+    "dense run that is divided": (f"{LLAMA_405B}    overrides: {{gpu_count: 1024}}\n", STORED),
+    "mixture that is divided": (MIXTRAL, None),
+    "run of two nodes": (TWO_NODES, STORED),
+}
 CHANGED = {
     "replicas": CHAT_8B + SOME.format("replicas: 7, max_num_seqs: 9, cpu_cores_per_gpu: 3"),
     "sizes": CHAT_8B + SOME.format("tensor_parallel_size: 2, max_num_batched_tokens: 4096"),
@@ -42,6 +49,10 @@ WHERE = {
     **{
         f"{name} that is stopped": (KINDS[name] + "    preemptible: true\n", BOUGHT)
         for name in KINDS
+    },
+    **{
+        name: (text, replace(site("h100-sxm-80gb", node_count=128), storage_bytes_per_s=rate))
+        for name, (text, rate) in DIVIDED.items()
     },
     "racks": (CHAT_8B, RACKS),
     "run in racks": (SPARE, replace(RACKS, storage_bytes_per_s=STORED)),
@@ -56,7 +67,11 @@ WHERE = {
 @cache
 def answer(name: str) -> Sized:
     text, where = WHERE[name]
-    return sized(text, where or site("h200-sxm-141gb", "l40s"))
+    if name not in DIVIDED:
+        return sized(text, where or site("h200-sxm-141gb", "l40s"))
+    made = size(demand(text), where or site())
+    assert isinstance(made, Sized)
+    return made
 
 
 def by_name(found: Sized) -> dict[str, Evidence]:
@@ -136,3 +151,39 @@ def test_what_an_override_replaced_stands_in_the_evidence_and_is_marked(name: st
         assert override.derived in (None, entry.value)
         assert override.unit == entry.unit
     assert {e.quantity for e in found.evidence if e.overridden_by} == set(replaced)
+
+
+@pytest.mark.parametrize("name", DIVIDED)
+def test_a_run_that_is_divided_is_told_as_it_is_counted(name: str) -> None:
+    found = answer(name)
+    work, entries = found.workload, by_name(found)
+    run = work.training
+    assert run is not None
+    counted = {q.removeprefix("work."): e.value for q, e in entries.items()}
+    for entry in entries.values():
+        counted |= {each.name: each.value for each in entry.inputs}
+    of = work.parallelism
+    for part in ("tensor", "pipeline", "context", "expert", "data"):
+        size = counted.get(f"{part}_parallel_size", 1.0)
+        assert getattr(of, f"{part}_parallel_size") == size
+    ranks = of.tensor_parallel_size * of.pipeline_parallel_size * of.context_parallel_size
+    assert work.gpu_count == ranks * of.data_parallel_size
+    assert (of.state_copies or 1) == counted.get("state_copies", 1.0)
+    assert (run.virtual_pipeline_stages or 1) == counted.get("virtual_stages", 1.0)
+    assert run.virtual_pipeline_stages != 1
+    assert work.model is not None
+    layers = {"405B": 126, "Mixtral": 32, "32B": 64}
+    (count,) = (n for part, n in layers.items() if part in work.model.identifier)
+    stages = of.pipeline_parallel_size * (run.virtual_pipeline_stages or 1)
+    assert (run.ends_are_layers is None) == (count % stages == 0)
+    assert (count + 2 * bool(run.ends_are_layers)) % stages == 0
+    micro = run.micro_batch * of.data_parallel_size
+    assert run.global_batch == micro * run.gradient_accumulation_steps
+    assert run.steps == counted["steps"]
+    assert work.nodes_per_replica == -(-work.gpu_count // 8)
+    assert work.engine.name in (BRIDGE.name, "axolotl")
+    failures = DIVIDED[name][1] is not None and work.nodes_per_replica > 1
+    every = counted["saved_every"] if failures else 3600
+    assert run.checkpoint_interval_seconds == every
+    assert ("work.lost_share" in entries) == failures
+    assert ("work.needs.network_bytes_per_s" in entries) == (work.nodes_per_replica > 1)
