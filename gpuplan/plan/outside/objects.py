@@ -29,7 +29,6 @@ class Written:
     name: str
     file: str
     settings: tuple[Setting, ...]
-    line: int | None = None
 
     def get(self, name: str) -> Setting | None:
         return next((s for s in self.settings if s.name == name), None)
