@@ -14,7 +14,7 @@ from gpuplan.plan.model import (
 )
 from gpuplan.sizing.ask.demand import TrainingDemand
 from gpuplan.sizing.candidates.assemble import Cost, finish, record_cost, storage
-from gpuplan.sizing.candidates.choose import MICRO, Candidate
+from gpuplan.sizing.candidates.choose import Candidate
 from gpuplan.sizing.candidates.interruptions import interruption
 from gpuplan.sizing.candidates.needs import record_start
 from gpuplan.sizing.candidates.replicas import memory_budget
@@ -35,7 +35,7 @@ from gpuplan.sizing.kinds.training.notes import noted
 from gpuplan.sizing.memory.margin import gpu_memory_metric
 from gpuplan.sizing.model.checkpoints import published_bytes
 from gpuplan.sizing.physics.training.division import Division
-from gpuplan.units import format_bytes
+from gpuplan.units import MICRO, format_bytes
 
 _RESUMED = sheet("""
     resumed_bytes: B = model_bytes + checkpoint_bytes  # the model, and the checkpoint over it
