@@ -58,8 +58,9 @@ def needed(demand: Batching) -> tuple[Sheet, Scope]:
 
 
 def percentiles(demand: Batching) -> tuple[str, ...]:
-    """Those that are asked for or whose miss is accepted."""
-    return tuple(n for n in asked(demand) | accepted(demand) if n != PLAIN)
+    """Those that are asked for or whose miss is accepted; a batch has none."""
+    limits = asked(demand) | accepted(demand) if isinstance(demand, SERVICES) else {}
+    return tuple(n for n in limits if n != PLAIN)
 
 
 def latencies(demand: Batching, times: Sheet, values: Values, load: float) -> Values:
