@@ -43,10 +43,6 @@ class LimitedTranscriber:
     values: dict[str, float]
     rate: float
 
-    @property
-    def full_rate(self) -> float:
-        return full_rate(self.values)
-
 
 def candidates(demand: SpeechDemand, site: Site) -> list[tuple[GpuOffer, list[Candidate]]]:
     """Every device of every offer."""
