@@ -218,9 +218,7 @@ def written(
         text = f"{_digits(value / factor, exact=exact, upward=upward):g} {name}"
         return text, parse_seconds(text)
     if unit == "B/s":
-        factor = 10 ** (3 * int(math.log10(value) // 3))
-        rounded = _digits(value / factor, exact=exact, upward=upward) * factor
-        text = format_rate(rounded, 6)
+        text = format_rate(_digits(value, exact=exact, upward=upward), 6)
         return text, parse_rate(text)
     if unit == "nodes":
         return int(value), float(int(value))
