@@ -136,8 +136,7 @@ def _more_nodes(demand: TrainingDemand, site: Site) -> Iterator[Attempt]:
     if len(there) < len(site.gpus):
         return
     counts = [n for o in offers if (n := nodes_in_time(demand, site, o)) is not None]
-    now = max(there, default=0)
-    if (needed := min(counts, default=0)) > now:
+    if counts and (needed := min(counts)) > (now := max(there)):
         at = Origin(demand.origin.document, ("platform", "node", "count"))
         more = tuple(replace(o, node_count=needed) for o in offers)
         yield Attempt(
