@@ -47,6 +47,9 @@ WATTS = {"W": 1, "kW": 1000, "MW": 1_000_000}
 FLOPS = {"GFLOP/s": 1e9, "TFLOP/s": 1e12, "PFLOP/s": 1e15}
 PER_HOUR = {"hour": 1, "h": 1, "day": 24, "month": HOURS_PER_MONTH, "year": 8760}
 
+MILLISECOND = 1e-3  # in seconds
+MICRO = Decimal("0.000001")  # of a USD: finer prices are rounded
+MICROS = 1_000_000  # of a USD
 LARGEST = 10**21  # of any base unit: more is a typing error, and formulas would overflow
 
 _NUMBER = r"([0-9][0-9_,]*(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?)"
