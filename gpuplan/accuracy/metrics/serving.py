@@ -27,8 +27,8 @@ from gpuplan.sizing.hardware.offers import GpuOffer
 from gpuplan.sizing.physics.serving.replica import Replica
 from gpuplan.sizing.physics.serving.scopes import formats
 from gpuplan.sizing.physics.serving.service import Division, Service, Tokens
+from gpuplan.units import MILLISECOND
 
-MILLISECOND = 1e-3
 # Where weights take more of the memory, what is left for the cache is less than their own error.
 MOST_WEIGHTS = 0.9
 PART = 1 / 16  # of a sequence; as finely those that are held are found
