@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -114,15 +114,16 @@ def main(paths: list[str]) -> None:
         for kind, chosen in KINDS.items():
             rows = [[a for a in answers_of[column] if chosen(a[0])] for answers_of in by_way]
             if all(rows):
-                cells = " | ".join(map(_cell, rows))
+                cells = " | ".join(cell([answer[1:] for answer in of]) for of in rows)
                 print(f"| {name} | {kind} | {cells} |")
     print("\nA cell is `median % / 90th percentile % / covered %` of so many points.")
 
 
-def _cell(rows: list[Answer]) -> str:
-    sizes = sorted(abs(error) for _, error, _ in rows)
+def cell(rows: Sequence[tuple[float, bool]]) -> str:
+    """Of errors, and whether the measurement was inside the interval."""
+    sizes = sorted(abs(error) for error, _ in rows)
     middle, ninety = sizes[len(sizes) // 2], sizes[math.ceil(0.9 * len(sizes)) - 1]
-    covered = sum(inside for _, _, inside in rows) / len(rows)
+    covered = sum(inside for _, inside in rows) / len(rows)
     return f"{100 * middle:.1f} / {100 * ninety:.1f} / {100 * covered:.0f} of {len(rows)}"
 
 

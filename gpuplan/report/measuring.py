@@ -8,7 +8,14 @@ from gpuplan.plan.wording import Tree
 from gpuplan.units import format_quantity, format_usd, plural
 
 SHORTEST_SECONDS = 60.0  # of a run: shorter ones measure how a server starts
-_NAMES = ("sequences", "interval_low", "interval_high", "replicas", "run_seconds")
+_NAMES = (
+    "sequences",
+    "token_seconds",
+    "interval_low",
+    "interval_high",
+    "replicas",
+    "run_seconds",
+)
 
 
 def measuring(work: Tree, index: Mapping[str, Tree], pool: Tree) -> Iterator[str]:
@@ -19,23 +26,30 @@ def measuring(work: Tree, index: Mapping[str, Tree], pool: Tree) -> Iterator[str
     values = [float(entry["value"]) for entry in entries if entry is not None]
     if token is None or len(values) < len(_NAMES):
         return
-    sequences, low, high, replicas, seconds = values
-    likely = token["estimate"]["value"]
+    sequences, likely, low, high, replicas, seconds = values
+    planned = token["estimate"]
     now, then = (
-        f"{format_quantity(least, 's')} – {format_quantity(most, 's')}"
+        f"{format_quantity(likely * least, 's')} – {format_quantity(likely * most, 's')}"
         for least, most in (
-            (token["estimate"]["low"], token["estimate"]["high"]),
-            (likely * low, likely * high),
+            (planned["low"] / planned["value"], planned["high"] / planned["value"]),
+            (low, high),
         )
     )
     gpus = work["gpu_count"] // work["replicas"]
     lasts = format_quantity(max(seconds, SHORTEST_SECONDS), "s")
     many = plural(max(round(sequences), 1), "request")
-    yield f"  measuring  one replica on {gpus} × {work['gpu']}, {many} at once, {lasts},"
-    yield f"    narrows the time per output token from {now} to {then};"
+    prompt, answer = (
+        format(round(float(index[f"{work['name']}.load.{part}_tokens.mean"]["value"])), ",")
+        for part in ("input", "output")
+    )
+    yield f"  measuring  one replica on {gpus} × {work['gpu']}, {many} at once,"
+    yield f"    prompts of {prompt} tokens, answers of {answer}, {lasts},"
+    yield f"    narrows the time per output token there from {now} to {then};"
     worth = _worth(work, int(replicas), pool)
     yield f"    where it is {format_quantity(likely, 's')} as predicted, {worth}"
-    yield "    (`gpuplan accuracy CSV --calibrate DIR`, then `platform.calibration: DIR`)"
+    cache = work["serving"]["kv_cache_dtype"]
+    yield f"    (`gpuplan accuracy CSV --calibrate DIR`, whose row has kv_cache_dtype {cache},"
+    yield "    then `platform.calibration: DIR`)"
 
 
 def _worth(work: Tree, replicas: int, pool: Tree) -> str:

@@ -32,6 +32,8 @@ class Metric(NamedTuple):
 
 
 WAYS = ("group", "model", "gpu", "generation", "source")  # the last one of the table, too
+# Made by others, beside the page.
+TABLES = ("peers.md", "refitted.md", "refitted_rates.md")
 WORST_GROUPS, WORST_POINTS = 12, 20
 LEAST = 5  # points of a group that may be called worst
 LISTED = 10  # points of a group that has a line
@@ -235,9 +237,12 @@ def main() -> None:
     folder.mkdir(parents=True, exist_ok=True)
     for name, text in plots(by_way["group"]).items():
         (folder / name).write_text(text, encoding="utf-8")
-    beside = [folder / name for name in ("peers.md", "refitted.md")]
-    tables = [path.read_text("utf-8") if path.exists() else "" for path in beside]
-    (options.to / "accuracy.md").write_text(page(points, by_way, *tables), encoding="utf-8")
+    peers, *again = [
+        path.read_text("utf-8") if (path := folder / name).exists() else "" for name in TABLES
+    ]
+    refitted = "\n".join(table for table in again if table)
+    text = page(points, by_way, peers, refitted)
+    (options.to / "accuracy.md").write_text(text, encoding="utf-8")
 
 
 if __name__ == "__main__":

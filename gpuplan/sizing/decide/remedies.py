@@ -319,7 +319,8 @@ def _gap(search: Search, site: Site, kept: Sequence[Fitting]) -> str:
         return ""
     flip, gpu = nearest.flip, nearest.device.gpu.identifier
     memory = flip.quantity == "gpu_memory_bytes"
-    changed = {path[2:] for f in kept for path in f.subject}
+    # Fields of the workload stand below its place in the list, others below `platform`.
+    changed = {part for f in kept for path in f.subject for part in (path[1:], path[2:])}
     if tuple(flip.quantity.split(".")) in changed or (kept and memory):
         return ""
     if memory:
