@@ -133,7 +133,7 @@ def served(case: Case) -> Served | str:
     replica = replica_of(
         case.model,
         case.gpu,
-        (case.engine, version(case.row["engine"]), case.precision, client),
+        (case.engine, version(case.row["engine"]), case.precision, client, _cache(case)),
         division,
         (prompt, output),
         site=site(case),
@@ -170,18 +170,17 @@ def _fit(needs: Mapping[str, float]) -> bool:
 def replica_of(
     model: Transformer,
     gpu: Gpu,
-    how: tuple[str, str, str, str],
+    how: tuple[str, str, str, str, str],
     division: Division,
     lengths: tuple[float, float],
     *,
     site: str = OWN,
 ) -> Replica:
-    """`how`: engine, release, precision, client; `lengths` are the means of prompt and answer;
-    `site` is who measured."""
-    engine, release, precision, client = how
+    """`how`: engine, release, precision, client, the cache's format; `lengths` are the means of
+    prompt and answer; `site` is who measured."""
+    engine, release, precision, client, cache_format = how
     tail = UNIFORM_P95 if client in ("uniform", "warming") else 1.0
     mixed = model.checkpoint_precision == "mxfp4" or "gpt-oss" in model.identifier
-    cache_format = "auto" if precision in ("bf16", "int4") else "fp8"
     prompt, output, *tails = (
         constant(length * factor, "1", "measurement")
         for factor in (1.0, tail)
@@ -211,6 +210,14 @@ def replica_of(
             starting=True,
         )
     )
+
+
+def _cache(case: Case) -> str:
+    """The cache's format: what the row says, else what public runs have. Raises `ValueError`."""
+    said = case.row.get("kv_cache_dtype", "").strip()
+    if said not in ("", "auto", "fp8"):
+        raise ValueError(f"kv_cache_dtype '{said}' is neither auto nor fp8")
+    return said or ("auto" if case.precision in ("bf16", "int4") else "fp8")
 
 
 def _client(notes: str) -> str:

@@ -166,6 +166,13 @@ class Process:
         prior = math.fsum(s for s, key in squares if key is not None) + self.noise**2
         return math.sqrt(max(prior - known, self.noise**2))
 
+    def apart(self, one: Features, other: Features) -> float:
+        """The variance of the difference of two settings that differ in numbers alone."""
+        return math.fsum(
+            2 * self._squares[n] * (1 - fading(self._here(n, one), self._here(n, other)))
+            for n in self._fading
+        )
+
     def _here(self, n: int, features: Features) -> Place:
         return tuple([float(features[name]) / length for name, length in self.terms[n].scales])
 
