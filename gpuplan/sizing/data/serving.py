@@ -20,6 +20,9 @@ FACTORS = {
     "elementwise_factor": 1.501,
     "block_overhead": 2.45e-06,
     "state_overhead": 1.813e-05,
+    "eager_experts": 0.38,
+    "eager_state": 1.2,
+    "eager_latent": 1.7,
 }
 LATENT_OVERHEAD = 1.975e-06  # a layer
 ENGINE = {
@@ -29,6 +32,8 @@ ENGINE = {
         "step_overhead": 0.0001629,
         "sequence_overhead": 1.633e-05,
         "scaling_overhead": 9.196e-06,
+        "eager_seconds": 0.0005,
+        "captured": 0.5,
         "interference": 1.209,
     },
     "sglang": {
@@ -37,6 +42,8 @@ ENGINE = {
         "step_overhead": 0.0004121,
         "sequence_overhead": 3.493e-05,
         "scaling_overhead": 8.858e-07,
+        "eager_seconds": 0.0005,
+        "captured": 0.5,
         "interference": 0.762,
     },
     "tensorrt-llm": {
@@ -45,6 +52,8 @@ ENGINE = {
         "step_overhead": 0.0004215,
         "sequence_overhead": 1.704e-05,
         "scaling_overhead": 2.233e-06,
+        "eager_seconds": 0.0005,
+        "captured": 0.5,
         "interference": 1.043,
     },
 }
@@ -60,7 +69,6 @@ UNIFORM_INTERFERENCE = 3.24
 FIRST_TOKEN = {
     "vllm": {
         "settled": 0.1814,
-        "warming": 0.5,
         "gathering": 16.29,
         "first_overhead": 0.008973,
         "contended_overhead": 0.01887,
@@ -71,7 +79,6 @@ FIRST_TOKEN = {
     },
     "sglang": {
         "settled": 0.5939,
-        "warming": 0.6844,
         "gathering": 7.49,
         "first_overhead": 0.03888,
         "contended_overhead": 0.2919,
@@ -82,7 +89,6 @@ FIRST_TOKEN = {
     },
     "tensorrt-llm": {
         "settled": 0.4951,
-        "warming": 0.5,
         "gathering": 3.516,
         "first_overhead": 0.01316,
         "contended_overhead": 0.0281,
