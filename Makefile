@@ -48,7 +48,9 @@ examples:
 
 # From public measurements, CSV files that are not part of the repository: the anchors that correct
 # predictions (numpy), and then the page that says how far off those are, with a table of what
-# constants that were fitted again leave (bench/unseen.py).
+# constants that were fitted again leave (bench/unseen.py) and one of how far two sources are apart
+# (bench/sources.py). On one thread each: of several, on a busy machine, most wait for each other.
+anchors accuracy efficiencies calibrate: export OMP_NUM_THREADS = 1
 POINTS ?= $(wildcard ../shared/data/accuracy/*_public*.csv bench/points/*_public*.csv)
 anchors:
 	$(PYTHON) -m gpuplan accuracy $(POINTS) --alone --calibrate gpuplan/sizing/data/anchors

@@ -148,7 +148,7 @@ def test_the_page_says_what_was_measured_and_what_was_not(calibrated: Path) -> N
     points = read_points([calibrated / "points.csv"])
     anchored = fields(points, alone=True)
     by_way = {way: without(points, way, anchored) for way in WAYS}
-    text = page(points, by_way, "")
+    text = page(points, by_way, {})
     row = "| [tpot](accuracy/tpot.svg) | `sizing.physics.serving.replica.Replica.times` | 15 |"
     (line,) = [line for line in text.splitlines() if line.startswith(row)]
     assert len(line.split("|")) == len(_OVERVIEW[0].split("|"))
@@ -156,7 +156,9 @@ def test_the_page_says_what_was_measured_and_what_was_not(calibrated: Path) -> N
     described = [c for c in ("own run", *WAYS[1:]) if f"| {c.replace('gpu', 'GPU')} | " in text]
     assert len(described) == len(WAYS)  # what each column means is said
     assert "fitted on all these points" in text
-    assert "constants fitted again" in page(points, by_way, "", "| a table |")
+    later = page(points, by_way, {"refitted": "| a table |", "apart": "| another |"})
+    assert "constants fitted again" in later
+    assert "## How far two sources are apart where they measured the same\n\n| another |" in later
     (drawn,) = plots(by_way["group"]).values()
     assert drawn.count("h0") == len(points)
     assert "ms</text>" in drawn

@@ -37,7 +37,7 @@ LEAST = 5  # points of a group that may be called worst
 LISTED = 10  # points of a group that has a line
 HEAD = """# How far off the predictions are
 
-Made by `make accuracy` from {count} public measurements (read 2026-11-23; each names its
+Made by `make accuracy` from {count} public measurements (read 2026-11-23 to 27; each names its
 repository and commit). `gpuplan accuracy CSV…` does the same with yours.
 
 Points of confidence C are neither learnt from nor scored: what their source leaves open could be
@@ -68,6 +68,12 @@ away: {refitted}
 """
 AGAIN = "the table *constants fitted again* shows what that hides."
 NOT_AGAIN = "on new sources expect up to twice the medians and three times the 90th percentiles."
+BESIDE = {
+    "refitted": "Constants fitted again",
+    "arrived": "Points that came later",
+    "apart": "How far two sources are apart where they measured the same",
+    "peers": "Beside a peer",
+}
 PLANNED = """## What plans rest on
 
 `compile` sizes with the functions named here, corrected by the same points.
@@ -82,13 +88,12 @@ def answered(pairs: Iterable[Pair]) -> Answers:
     return [(p, e) for p, e in pairs if isinstance(e, Estimate) and p.confidence != "C"]
 
 
-def page(
-    points: Sequence[Point], by_way: dict[str, list[Pair]], peers: str, refitted: str = ""
-) -> str:
-    said = AGAIN if refitted else NOT_AGAIN
+def page(points: Sequence[Point], by_way: dict[str, list[Pair]], beside: Mapping[str, str]) -> str:
+    """`beside`: tables that other programs made, by the names of `BESIDE`."""
+    said = AGAIN if beside.get("refitted") else NOT_AGAIN
     parts = [HEAD.format(count=len(points), refitted=said), overview(by_way)]
-    parts += ["## Constants fitted again\n", refitted] if refitted else []
-    parts += ["## Beside a peer\n", peers] if peers else []
+    for name, title in BESIDE.items():
+        parts += [f"## {title}\n", beside[name]] if beside.get(name) else []
     parts += [
         f"## By kind, GPU, engine and model, from {LISTED} points on\n",
         groups(by_way["group"]),
@@ -235,9 +240,9 @@ def main() -> None:
     folder.mkdir(parents=True, exist_ok=True)
     for name, text in plots(by_way["group"]).items():
         (folder / name).write_text(text, encoding="utf-8")
-    beside = [folder / name for name in ("peers.md", "refitted.md")]
-    tables = [path.read_text("utf-8") if path.exists() else "" for path in beside]
-    (options.to / "accuracy.md").write_text(page(points, by_way, *tables), encoding="utf-8")
+    paths = {name: folder / f"{name}.md" for name in BESIDE}
+    tables = {name: path.read_text("utf-8") for name, path in paths.items() if path.exists()}
+    (options.to / "accuracy.md").write_text(page(points, by_way, tables), encoding="utf-8")
 
 
 if __name__ == "__main__":
