@@ -363,7 +363,7 @@ def test_the_prompts_of_an_open_loop_queue() -> None:
             "answer_seconds": 199 * 0.92 * 0.02,
             "accompanied": 1 - exp(-8 * 3.6 / 4.5),
             # nine of ten prompts stall what decodes, the others take a step of their own
-            "prompt_step_seconds": 2 * (0.9 * 0.92 * 0.9 * 0.03 + 0.1 * 0.05),
+            "prompt_step_seconds": 2 * (0.9 * 0.92 * 0.9 * 0.055 + 0.1 * 0.05),
             # a step computes a token of 0.92 × 0.02 s beside the prompt of 0.035 s
             "wait_steps": 1.3 * (0.035 + 0.9 * 0.92 * 0.02) / 0.035,
             "free_seconds": 0.05 + 3.6,
