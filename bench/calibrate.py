@@ -51,7 +51,7 @@ SHARED = {
     "attention_factor": (0.9, 0.15),
     "expert_factor": (0.79, 0.15),
     "link_factor": (0.75, 0.15),
-    "elementwise_factor": (1.6, 0.5),
+    "elementwise_factor": (1.5, 0.1),
     "block_overhead": (2e-6, 0.7),
     "state_overhead": (5e-6, 0.7),
     "latent_overhead": (2e-6, 0.7),

@@ -13,7 +13,7 @@ from gpuplan.sizing.calibration.anchors import Anchors, Features
 from gpuplan.sizing.calibration.corrections import Corrected, widened
 from gpuplan.sizing.calibration.gaussian import NOBODYS
 from gpuplan.sizing.calibration.served import features
-from gpuplan.sizing.evidence.formula import Ledger, Quantity, constant
+from gpuplan.sizing.evidence.formula import Ledger, Quantity
 from gpuplan.sizing.evidence.intervals import Factors, at_confidence, record_slowness
 from gpuplan.sizing.evidence.sheet import Scope, Sheet, floats
 from gpuplan.sizing.memory.cache import cache_inputs, kept
