@@ -2,7 +2,7 @@
 PYTHON ?= $(if $(wildcard .venv/bin/python),.venv/bin/python,python3)
 EXAMPLES = $(sort $(wildcard examples/*.yaml))
 
-.PHONY: check format lint types contracts test generate examples efficiencies calibrate anchors accuracy submissions engines engines-full operators kubelet nova engine-parsers engine-arguments generated cluster guest pulumi-up catalog ansible apptainer bench orders mutants torture audit
+.PHONY: check format lint types contracts test generate examples efficiencies calibrate anchors accuracy refitted submissions engines engines-full operators kubelet nova engine-parsers engine-arguments generated cluster guest pulumi-up catalog ansible apptainer bench orders mutants torture audit
 
 check: lint types contracts test
 
@@ -48,9 +48,9 @@ examples:
 
 # From public measurements, CSV files that are not part of the repository: the anchors that correct
 # predictions (numpy), and then the page that says how far off those are, with a table of what
-# constants that were fitted again leave (bench/unseen.py) and one of how far two sources are apart
-# (bench/sources.py). On one thread each: of several, on a busy machine, most wait for each other.
-anchors accuracy efficiencies calibrate: export OMP_NUM_THREADS = 1
+# constants that were fitted again leave and one of how far two sources are apart (`make refitted`).
+# On one thread each: of several, on a busy machine, most wait for each other.
+anchors accuracy refitted efficiencies calibrate: export OMP_NUM_THREADS = 1
 POINTS ?= $(wildcard ../shared/data/accuracy/*_public*.csv bench/points/*_public*.csv)
 anchors:
 	$(PYTHON) -m gpuplan accuracy $(POINTS) --alone --calibrate gpuplan/sizing/data/anchors
@@ -58,16 +58,20 @@ anchors:
 accuracy:
 	$(PYTHON) -m gpuplan.accuracy.show.document $(POINTS) --to docs
 
+# The tables of that page whose constants are fitted again without each source: half an hour.
+refitted:
+	PYTHONPATH=. $(PYTHON) bench/unseen.py $(SERVED) > docs/accuracy/refitted.md
+	PYTHONPATH=. $(PYTHON) bench/unseen_rates.py $(POINTS) > docs/accuracy/refitted_rates.md
+	PYTHONPATH=. $(PYTHON) bench/sources.py $(SERVED) > docs/accuracy/apart.md
+
 # Surfaces of measured kernels, from the tables of the wheel aiconfigurator-core, unpacked (pandas,
 # pyarrow, scipy); then the constants of the serving model, which hold for these surfaces (scipy).
 TABLES ?= aiconfigurator_core/systems/data
 efficiencies:
 	PYTHONPATH=. $(PYTHON) bench/efficiencies.py $(TABLES)
 
-# Offline throughput is fitted on the first file alone, so that docs/accuracy.md has points of it that
-# no constant has seen; OFFLINE names others.
 SERVED = $(filter %inference_public.csv %inference_public2.csv %served_public.csv,$(POINTS))
-OFFLINE ?= $(filter %inference_public.csv,$(POINTS))
+OFFLINE ?= $(filter %inference_public.csv %inference_public2.csv,$(POINTS))
 calibrate:
 	PYTHONPATH=. $(PYTHON) bench/calibrate.py $(SERVED)
 	PYTHONPATH=. $(PYTHON) bench/offline.py $(OFFLINE)

@@ -15,7 +15,7 @@ from gpuplan.accuracy.points.points import read_points
 from gpuplan.accuracy.points.runs import by_run
 from gpuplan.accuracy.predict import PRIORS, predict, reckon
 from gpuplan.accuracy.reckon import Reckoned
-from gpuplan.accuracy.show.document import _OVERVIEW, WAYS, page, plots
+from gpuplan.accuracy.show.document import _OVERVIEW, AGAIN, WAYS, page, plots
 from gpuplan.cli.main import main
 from gpuplan.plan.model import Estimate
 from gpuplan.report.measuring import spared
@@ -24,6 +24,7 @@ from gpuplan.sizing.calibration.anchors import Anchors
 from tests.accuracy.test_accuracy import SERVED, written
 
 SLOWER = 1.3
+APART = "How far two sources are apart where they measured the same"
 OWN = SERVED | {"model": "llama3.1-8b", "gpu": "L4", "engine": "vllm", "tp": "1"}
 MANIFEST = """\
 apiVersion: gpuplan.dev/v1
@@ -122,7 +123,7 @@ def test_explain_says_which_run_would_narrow_the_interval_and_what_that_saves(
     assert f"{count} × l4, {count} replicas" in before
     assert 0 < fewer < count
     assert saved > 0
-    assert "narrows the time per output token from" in after
+    assert "narrows the time per output token there from" in after
 
 
 @pytest.mark.parametrize(
@@ -156,9 +157,9 @@ def test_the_page_says_what_was_measured_and_what_was_not(calibrated: Path) -> N
     described = [c for c in ("own run", *WAYS[1:]) if f"| {c.replace('gpu', 'GPU')} | " in text]
     assert len(described) == len(WAYS)  # what each column means is said
     assert "fitted on all these points" in text
-    later = page(points, by_way, {"refitted": "| a table |", "apart": "| another |"})
+    later = page(points, by_way, {AGAIN: "| a table |", APART: "| another |"})
     assert "constants fitted again" in later
-    assert "## How far two sources are apart where they measured the same\n\n| another |" in later
+    assert f"## {APART}\n\n| another |" in later
     (drawn,) = plots(by_way["group"]).values()
     assert drawn.count("h0") == len(points)
     assert "ms</text>" in drawn

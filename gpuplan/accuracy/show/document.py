@@ -18,7 +18,7 @@ from gpuplan.accuracy.fit.validate import without
 from gpuplan.accuracy.points.points import Point, read_points
 from gpuplan.accuracy.predict import PRIORS, function, rests
 from gpuplan.accuracy.show.plot import scatter
-from gpuplan.accuracy.show.score import Pair, Score, label, left_out, score, scores
+from gpuplan.accuracy.show.score import Predicted, Score, label, left_out, score, scores
 from gpuplan.accuracy.show.write import cell
 from gpuplan.plan.model import Estimate
 from gpuplan.sizing.calibration.anchors import Anchors
@@ -32,6 +32,14 @@ class Metric(NamedTuple):
 
 
 WAYS = ("group", "model", "gpu", "generation", "source")  # the last one of the table, too
+# Sections whose tables others made, beside the page.
+AGAIN = "Constants fitted again"
+BESIDE = {
+    AGAIN: ("refitted.md", "refitted_rates.md"),
+    "Points that came later": ("arrived.md",),
+    "How far two sources are apart where they measured the same": ("apart.md",),
+    "Beside a peer": ("peers.md",),
+}
 WORST_GROUPS, WORST_POINTS = 12, 20
 LEAST = 5  # points of a group that may be called worst
 LISTED = 10  # points of a group that has a line
@@ -66,14 +74,8 @@ is not left out, since little would be left: `n` of the last column counts the o
 The constants of the formulas were fitted on all these points, also on those that a column takes
 away: {refitted}
 """
-AGAIN = "the table *constants fitted again* shows what that hides."
-NOT_AGAIN = "on new sources expect up to twice the medians and three times the 90th percentiles."
-BESIDE = {
-    "refitted": "Constants fitted again",
-    "arrived": "Points that came later",
-    "apart": "How far two sources are apart where they measured the same",
-    "peers": "Beside a peer",
-}
+SHOWN = "the table *constants fitted again* shows what that hides."
+NOT_SHOWN = "on new sources expect up to twice the medians and three times the 90th percentiles."
 PLANNED = """## What plans rest on
 
 `compile` sizes with the functions named here, corrected by the same points.
@@ -84,16 +86,18 @@ No plan rests on these; they say how far the ways of measuring reach.
 """
 
 
-def answered(pairs: Iterable[Pair]) -> Answers:
+def answered(pairs: Iterable[Predicted]) -> Answers:
     return [(p, e) for p, e in pairs if isinstance(e, Estimate) and p.confidence != "C"]
 
 
-def page(points: Sequence[Point], by_way: dict[str, list[Pair]], beside: Mapping[str, str]) -> str:
-    """`beside`: tables that other programs made, by the names of `BESIDE`."""
-    said = AGAIN if beside.get("refitted") else NOT_AGAIN
+def page(
+    points: Sequence[Point], by_way: dict[str, list[Predicted]], beside: Mapping[str, str]
+) -> str:
+    """`beside`: the text of each section of `BESIDE` that there is."""
+    said = SHOWN if beside.get(AGAIN) else NOT_SHOWN
     parts = [HEAD.format(count=len(points), refitted=said), overview(by_way)]
-    for name, title in BESIDE.items():
-        parts += [f"## {title}\n", beside[name]] if beside.get(name) else []
+    for title in BESIDE:
+        parts += [f"## {title}\n", beside[title]] if beside.get(title) else []
     parts += [
         f"## By kind, GPU, engine and model, from {LISTED} points on\n",
         groups(by_way["group"]),
@@ -103,7 +107,7 @@ def page(points: Sequence[Point], by_way: dict[str, list[Pair]], beside: Mapping
     return "\n".join(parts)
 
 
-def overview(by_way: dict[str, list[Pair]]) -> str:
+def overview(by_way: dict[str, list[Predicted]]) -> str:
     """Two tables: of metrics that plans rest on, and of those that are only predicted."""
     whole = {way: _by_metric(pairs) for way, pairs in by_way.items()}
     keys = sorted(whole["group"], key=lambda key: (not key.planned, key.name))
@@ -134,9 +138,9 @@ def _row(key: Metric, whole: Mapping[str, Mapping[Metric, Answers]]) -> str:
 def _cell(answers: Answers, key: Metric) -> str:
     if not answers:
         return "–"
-    found = score(answers, key.name, planned=key.planned)
-    share = "–" if found.covered is None else f"{100 * found.covered:.0f}"
-    return f"{100 * found.error:.1f} / {100 * found.ninety:.1f} / {share}"
+    scored = score(answers, key.name, planned=key.planned)
+    share = "–" if scored.covered is None else f"{100 * scored.covered:.0f}"
+    return f"{100 * scored.error:.1f} / {100 * scored.ninety:.1f} / {share}"
 
 
 def _of_minorities(answers: Answers) -> Answers:
@@ -145,16 +149,16 @@ def _of_minorities(answers: Answers) -> Answers:
     return [pair for pair in answers if 2 * count[pair[0].repository] <= len(answers)]
 
 
-def groups(pairs: Sequence[Pair]) -> str:
+def groups(pairs: Sequence[Predicted]) -> str:
     return _table(s for s in scores(answered(pairs)) if s.category and s.count >= LISTED)
 
 
-def worst_groups(pairs: Sequence[Pair]) -> str:
-    found = [s for s in scores(answered(pairs)) if s.category and s.count >= LEAST]
-    return _table(sorted(found, key=lambda s: (-s.error, s.metric, s.group))[:WORST_GROUPS])
+def worst_groups(pairs: Sequence[Predicted]) -> str:
+    listed = [s for s in scores(answered(pairs)) if s.category and s.count >= LEAST]
+    return _table(sorted(listed, key=lambda s: (-s.error, s.metric, s.group))[:WORST_GROUPS])
 
 
-def worst(pairs: Sequence[Pair]) -> str:
+def worst(pairs: Sequence[Predicted]) -> str:
     """The points that are farthest off, one of each group."""
     ranked = sorted(answered(pairs), key=lambda x: (-abs(_log(x)), x[0].identifier))
     seen: set[str] = set()
@@ -177,13 +181,13 @@ def worst(pairs: Sequence[Pair]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def reasons(pairs: Sequence[Pair]) -> str:
+def reasons(pairs: Sequence[Predicted]) -> str:
     lines = ["| because | n |", "|---|---:|"]
     lines += [f"| {cell(reason)} | {count} |" for reason, count in left_out(pairs)]
     return "\n".join(lines) + "\n"
 
 
-def plots(pairs: Sequence[Pair]) -> dict[str, str]:
+def plots(pairs: Sequence[Predicted]) -> dict[str, str]:
     """SVG by file name, one for each metric."""
     return {
         file_name(key): scatter(key.name.replace("_", " "), _unit(answers), answers)
@@ -195,7 +199,7 @@ def file_name(key: Metric) -> str:
     return f"{key.name.replace(' ', '-')}{'' if key.planned else '-only-predicted'}.svg"
 
 
-def _by_metric(pairs: Iterable[Pair]) -> dict[Metric, Answers]:
+def _by_metric(pairs: Iterable[Predicted]) -> dict[Metric, Answers]:
     by_metric: dict[Metric, Answers] = defaultdict(list)
     for point, answer in answered(pairs):
         by_metric[Metric(rests(point), label(point))].append((point, answer))
@@ -240,9 +244,12 @@ def main() -> None:
     folder.mkdir(parents=True, exist_ok=True)
     for name, text in plots(by_way["group"]).items():
         (folder / name).write_text(text, encoding="utf-8")
-    paths = {name: folder / f"{name}.md" for name in BESIDE}
-    tables = {name: path.read_text("utf-8") for name, path in paths.items() if path.exists()}
-    (options.to / "accuracy.md").write_text(page(points, by_way, tables), encoding="utf-8")
+    beside = {title: _text(folder / name for name in names) for title, names in BESIDE.items()}
+    (options.to / "accuracy.md").write_text(page(points, by_way, beside), encoding="utf-8")
+
+
+def _text(paths: Iterable[Path]) -> str:
+    return "\n".join(path.read_text("utf-8") for path in paths if path.exists())
 
 
 if __name__ == "__main__":
