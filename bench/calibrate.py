@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -20,6 +21,7 @@ from gpuplan.accuracy.fit.calibrate import starting
 from gpuplan.accuracy.metrics.serving import Served, served
 from gpuplan.accuracy.points.points import Case, Point, read_points
 from gpuplan.sizing.calibration.served import TUNED
+from gpuplan.sizing.hardware.measured import NotMeasured
 from gpuplan.sizing.physics.serving.scopes import HALF_A_STEP
 
 ABOUT = """Constants of the serving model
@@ -120,9 +122,12 @@ def expressed(points: list[Point], metric: str) -> list[tuple[Point, Served]]:
     pairs = []
     for point in points:
         if point.metric == metric and isinstance(point.case, Case):
-            answer = served(point.case)
-            if isinstance(answer, Served) and point.case.row["confidence"] in ("A", "B"):
-                pairs.append((point, answer))
+            if point.case.row["confidence"] not in ("A", "B"):
+                continue
+            with suppress(NotMeasured):  # kernels of its GPU
+                answer = served(point.case)
+                if isinstance(answer, Served):
+                    pairs.append((point, answer))
     if metric == "tpot":
         return pairs
     started = starting([(point, answer.features) for point, answer in pairs])
