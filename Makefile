@@ -2,7 +2,7 @@
 PYTHON ?= $(if $(wildcard .venv/bin/python),.venv/bin/python,python3)
 EXAMPLES = $(sort $(wildcard examples/*.yaml))
 
-.PHONY: check format lint types contracts test generate examples efficiencies calibrate anchors accuracy submissions engines engines-full operators kubelet nova engine-parsers engine-arguments generated cluster guest pulumi-up catalog ansible apptainer bench orders mutants torture audit
+.PHONY: check format lint types contracts test generate examples efficiencies calibrate anchors accuracy refitted submissions engines engines-full operators kubelet nova engine-parsers engine-arguments generated cluster guest pulumi-up catalog ansible apptainer bench orders mutants torture audit
 
 check: lint types contracts test
 
@@ -48,7 +48,7 @@ examples:
 
 # From public measurements, CSV files that are not part of the repository: the anchors that correct
 # predictions (numpy), and then the page that says how far off those are, with a table of what
-# constants that were fitted again leave (bench/unseen.py).
+# constants that were fitted again leave (`make refitted`).
 POINTS ?= $(wildcard ../shared/data/accuracy/*_public*.csv bench/points/*_public*.csv)
 anchors:
 	$(PYTHON) -m gpuplan accuracy $(POINTS) --alone --calibrate gpuplan/sizing/data/anchors
@@ -56,16 +56,19 @@ anchors:
 accuracy:
 	$(PYTHON) -m gpuplan.accuracy.show.document $(POINTS) --to docs
 
+# The tables of that page whose constants are fitted again without each source: half an hour.
+refitted:
+	PYTHONPATH=. $(PYTHON) bench/unseen.py $(SERVED) > docs/accuracy/refitted.md
+	PYTHONPATH=. $(PYTHON) bench/unseen_rates.py $(POINTS) > docs/accuracy/refitted_rates.md
+
 # Surfaces of measured kernels, from the tables of the wheel aiconfigurator-core, unpacked (pandas,
 # pyarrow, scipy); then the constants of the serving model, which hold for these surfaces (scipy).
 TABLES ?= aiconfigurator_core/systems/data
 efficiencies:
 	PYTHONPATH=. $(PYTHON) bench/efficiencies.py $(TABLES)
 
-# Offline throughput is fitted on the first file alone, so that docs/accuracy.md has points of it that
-# no constant has seen; OFFLINE names others.
 SERVED = $(filter %inference_public.csv %inference_public2.csv %served_public.csv,$(POINTS))
-OFFLINE ?= $(filter %inference_public.csv,$(POINTS))
+OFFLINE ?= $(filter %inference_public.csv %inference_public2.csv,$(POINTS))
 calibrate:
 	PYTHONPATH=. $(PYTHON) bench/calibrate.py $(SERVED)
 	PYTHONPATH=. $(PYTHON) bench/offline.py $(OFFLINE)

@@ -48,11 +48,11 @@ def plain(d: Table) -> Table:
 
 def latent(folder: Path, table: str, peaks: Peaks) -> Kernel:
     """Latent attention (512 + 64 wide cache): the fastest engine."""
-    found = [t[-1] for e in ("sglang", "trtllm") if (t := versions(folder, "mla", e, table))]
-    if not found:
+    measured = [t[-1] for e in ("sglang", "trtllm") if (t := versions(folder, "mla", e, table))]
+    if not measured:
         return
     keys = ["kv_cache_dtype", "num_heads", "batch_size", "isl", "step"]
-    data = pd.concat(found).groupby(keys, as_index=False).latency.min()
+    data = pd.concat(measured).groupby(keys, as_index=False).latency.min()
     data["context"] = data.isl + data.step
     data = data[data.context >= 128]
     for dtype, (name, width) in CACHE.items():
@@ -71,12 +71,12 @@ def latent(folder: Path, table: str, peaks: Peaks) -> Kernel:
 def delta(folder: Path, phase: str, peaks: Peaks) -> Kernel:
     """Gated delta net, convolution and recurrence: the fastest engine. A state is fp32, read and
     written; a token changes it three times over (decay, outer product, query)."""
-    found = [
+    tables = [
         t[-1] for e in ENGINES.values() if (t := versions(folder, "linear_attention", e, "gdn"))
     ]
     keys = ["batch_size", "seq_len", "num_k_heads", "num_v_heads", "head_k_dim", "head_v_dim"]
     best = []
-    for table in found:
+    for table in tables:
         d = table[table.phase == phase].copy()
         d["part"] = np.where(d.kernel_source.str.contains("conv"), "convolution", "recurrence")
         d = d.groupby([*keys, "part"], as_index=False).latency.min()

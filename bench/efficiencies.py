@@ -56,8 +56,8 @@ EXPERTS = MATMUL | {
 def matmuls(folder: Path, peaks: Peaks) -> Kernel:
     """The fastest engine of each shape: slower ones were measured outside a graph. Up to 1,024
     rows: what decode steps are made of; larger products follow."""
-    found = [t[-1] for e in ENGINES.values() if (t := versions(folder, "gemm", e, "gemm"))]
-    data = pd.concat(found)
+    tables = [t[-1] for e in ENGINES.values() if (t := versions(folder, "gemm", e, "gemm"))]
+    data = pd.concat(tables)
     data = data.groupby(["gemm_dtype", "m", "n", "k"], as_index=False).latency.min()
     data = data[(data.m <= 1024) & data.n.between(1024, 65536) & data.k.between(1024, 32768)]
     for dtype, (name, weight, activation, peak) in MATMUL.items():
@@ -157,7 +157,7 @@ def kernels(
         peaks["fp8"] = gpu.peak_fp8.value
     if gpu.peak_fp4:
         peaks["fp4"] = gpu.peak_fp4.value
-    found: list[tuple[str, str, Kernel]] = [
+    groups: list[tuple[str, str, Kernel]] = [
         ("matmul", "", matmuls(folder, peaks)),
         ("decode_latent_attention", "", attentions.latent(folder, "generation_mla", peaks)),
         ("prefill_latent_attention", "", attentions.latent(folder, "context_mla", peaks)),
@@ -168,13 +168,13 @@ def kernels(
         ("gather", "", gather(folder)),
     ]
     for name, engine in ENGINES.items():
-        found += [
+        groups += [
             ("decode_attention", name, attentions.decode_attention(folder, engine, peaks)),
             ("prefill_attention", name, attentions.prefill_attention(folder, engine, peaks)),
             ("experts", name, experts(folder, engine, peaks)),
             ("all_reduce", name, all_reduce(folder, engine)),
         ]
-    for kind, engine, rows in found:
+    for kind, engine, rows in groups:
         for dtype, row in rows:
             yield (kind, identifier, engine, dtype), row
 

@@ -178,11 +178,13 @@ class _Draw:
 
     def flavour(self, mix: Mix) -> Flavour:
         (kind,) = self.random.choices(FLAVOURS, mix.parts)
-        (found,) = self.random.choices(kind, [f.weight for f in kind])
+        (flavour,) = self.random.choices(kind, [f.weight for f in kind])
         if not mix.distinct:
-            return found
-        cores = max(1, round(found.cores * self.random.uniform(0.6, 1.05)))
-        return replace(found, cores=cores, ram=round(found.ram * self.random.uniform(0.6, 1.05)))
+            return flavour
+        cores = max(1, round(flavour.cores * self.random.uniform(0.6, 1.05)))
+        return replace(
+            flavour, cores=cores, ram=round(flavour.ram * self.random.uniform(0.6, 1.05))
+        )
 
     def number(self, mix: Mix) -> int:
         """Items of a request."""
@@ -197,12 +199,12 @@ class _Draw:
 def _models() -> dict[str, GpuModel]:
     """The catalogue's GPUs; only the L40S is given out as vGPUs."""
     catalog = load_catalog()
-    found = {}
+    models = {}
     for name in sorted({m.gpu for m in MACHINES}):
         gpu = catalog.gpu(name)
         assert gpu is not None, name
-        found[name] = gpu_model(gpu, HostSharing(virtual=name == "l40s"))
-    return found
+        models[name] = gpu_model(gpu, HostSharing(virtual=name == "l40s"))
+    return models
 
 
 def _host(machine: Machine, items: int, mix: Mix) -> HostType:

@@ -62,10 +62,10 @@ def profiles(folder: Path) -> tuple[dict[tuple[str, int], Profile], dict[tuple[s
     for path in sorted(folder.glob("benchmark-infer-*.csv")):
         with path.open(newline="", encoding="utf-8") as file:
             for row in csv.DictReader(file):
-                found = profile(row)
-                if found:
+                counted = profile(row)
+                if counted:
                     place = (row["model"].split(".")[0], int(row["infer_img_size"]))
-                    (fused if "pt210" in path.name else whole)[place] = found
+                    (fused if "pt210" in path.name else whole)[place] = counted
     return whole, fused
 
 
@@ -92,14 +92,14 @@ def dimensions(name: str) -> tuple[int, int, int, int] | None:
 
 def windows(name: str, pixels: int) -> tuple[float, float] | None:
     """GMACs and activations in millions of a Swin's attention in windows."""
-    found = WINDOW.match(name)
-    if found is None:
+    match = WINDOW.match(name)
+    if match is None:
         return None
-    width, blocks, heads = WINDOWED[found[1]]
+    width, blocks, heads = WINDOWED[match[1]]
     macs = scores = 0
     for stage, count in enumerate(blocks):
         side = pixels // 4 // 2**stage
-        pairs = count * side**2 * min(int(found[2]), side) ** 2
+        pairs = count * side**2 * min(int(match[2]), side) ** 2
         macs += 2 * pairs * width * 2**stage
         scores += pairs * heads * 2**stage
     return macs / 1e9, scores / 1e6

@@ -68,6 +68,7 @@ STARTS: dict[str, Start] = {
         "link_factor": (0.5, 0.2),
         "four_bit_factor": (0.9, 0.4),
         "pacing": (0.8, 0.1),
+        "waiting": (1.0, 0.5),
         "server": (0.9, 0.2),
         "interactive": (0.9, 0.2),
     },
@@ -232,13 +233,23 @@ def fit_latency(points: Sequence[Point]) -> dict[str, float]:
     for kind, answer in (("token", mlperf.token_latency), ("first", mlperf.first_latency)):
         for statistic in ("mean", "p99"):
             metric = f"mlperf_server_{'tpot' if kind == 'token' else 'ttft'}_{statistic}"
-            ratios = []
-            for case, value in submissions(list(usable(points, (metric,)))):
-                paced = answer(case)
-                if isinstance(paced, Reckoned):
-                    ratios.append(value / paced.value * stored.LATENCY[f"{kind}_{statistic}"])
+            rows = list(usable(points, (metric,)))
+            paced = {id(case): _reckoned(case, answer) for case, _ in rows}
+            ratios = [
+                value / paced[id(case)] * stored.LATENCY[f"{kind}_{statistic}"]
+                for case, value in submissions([row for row in rows if paced[id(row[0])]])
+            ]
             scales[f"{kind}_{statistic}"] = float(f"{median(ratios):.3g}")
     return stored.LATENCY | scales
+
+
+def _reckoned(case: Case, answer: Callable[[Case], Reckoned | str]) -> float:
+    """0 where it cannot be predicted."""
+    try:
+        paced = answer(case)
+    except ValueError:
+        return 0.0
+    return paced.value if isinstance(paced, Reckoned) else 0.0
 
 
 def main() -> None:

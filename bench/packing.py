@@ -98,13 +98,13 @@ def _digest(result: Result) -> str:
 
 def _same(mix: str, size: int) -> Iterator[str]:
     """The same bytes in two processes."""
-    found = set()
+    outputs = set()
     for seed in ("1", "2"):
         command = [sys.executable, __file__, str(size), "--mix", mix, "--seeds", "1", "--digest"]
         environment = os.environ | {"PYTHONHASHSEED": seed}
         done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
-        found.add(done.stdout)
-    if len(found) > 1:
+        outputs.add(done.stdout)
+    if len(outputs) > 1:
         yield f"{mix} {size:,}: two processes, two answers"
 
 

@@ -73,16 +73,16 @@ def analysis(case: Case, given: Efficiencies) -> LLMAnalysis:
 
 
 def token_milliseconds(case: Case, given: Efficiencies) -> float:
-    found = analysis(case, given).inference(
+    times = analysis(case, given).inference(
         batch_size_per_gpu=int(case.number("batch", 1)),
         seq_len=int(case.number("input_len")),
         num_tokens_to_generate=int(case.number("output_len")),
     )
-    return 1e3 * float(found["decode_latency"])
+    return 1e3 * float(times["decode_latency"])
 
 
 def training_rate(case: Case, given: Efficiencies) -> float:
-    found = analysis(case, given).training(
+    times = analysis(case, given).training(
         batch_size_per_gpu=int(case.number("batch", 1)),
         gradient_accumulation_steps=1,
         seq_len=int(case.number("seq_len")),
@@ -93,7 +93,7 @@ def training_rate(case: Case, given: Efficiencies) -> float:
         ds_zero=DSZeRO.NONE,
     )
     tokens = case.number("batch", 1) * case.number("seq_len")
-    return tokens / float(found["latency_per_iter"])
+    return tokens / float(times["latency_per_iter"])
 
 
 PREDICTORS: dict[str, Callable[[Case, Efficiencies], float]] = {

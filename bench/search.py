@@ -80,8 +80,8 @@ def search(demand: LanguageDemand) -> tuple[int, int]:
         "input_p95": 2 * lengths,
         "output_mean": np.full(columns, 300.0),
     }
-    found = predict(rows, points)
-    return found["fits"].size, int(found["fits"].sum())
+    values = predict(rows, points)
+    return values["fits"].size, int(values["fits"].sum())
 
 
 def main() -> None:

@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -49,15 +49,15 @@ class Serving:
 
     def __init__(self, paths: list[Path]) -> None:
         points = read_points(paths)
-        self.found = [calibrate.expressed(points, metric) for metric in ("tpot", "ttft")]
-        self.arrays = [calibrate.Points(found) for found in self.found]
+        self.served = [calibrate.expressed(points, metric) for metric in ("tpot", "ttft")]
+        self.arrays = [calibrate.Points(served) for served in self.served]
         self.reckoned = [
-            [how(served.case) for _, served in found]
-            for how, found in zip((tpot, ttft), self.found, strict=True)
+            [how(one.case) for _, one in pairs]
+            for how, pairs in zip((tpot, ttft), self.served, strict=True)
         ]
 
     def names(self, column: int, way: str) -> list[str]:
-        return [str(served.features[way]) for _, served in self.found[column]]
+        return [str(served.features[way]) for _, served in self.served[column]]
 
     def without(self, way: str, name: str) -> Iterator[tuple[int, list[Pair], np.ndarray]]:
         """Of both times: every point by constants that did not see `name`, and which are of it."""
@@ -73,14 +73,14 @@ class Serving:
             yield column, [*self._pairs(column, seconds[column])], out[column]
 
     def _pairs(self, column: int, seconds: np.ndarray) -> Iterator[Pair]:
-        rows = zip(self.found[column], self.reckoned[column], seconds, strict=True)
+        rows = zip(self.served[column], self.reckoned[column], seconds, strict=True)
         for (point, _), answer, value in rows:
             assert isinstance(answer, Reckoned)
             yield point, replace(answer, value=float(value) * 1e3)
 
 
 def answers(serving: Serving, way: str) -> list[list[Answer]]:
-    found: list[list[Answer]] = [[], []]
+    answers_of: list[list[Answer]] = [[], []]
     count = Counter(serving.names(0, way))
     for name in sorted(count):
         if way == "source" and 2 * count[name] > count.total():
@@ -95,8 +95,8 @@ def answers(serving: Serving, way: str) -> list[list[Answer]]:
                 says = field.correction(answer.features)
                 value = answer.value * says.factor
                 inside = value * says.low <= point.value <= value * says.high
-                found[column].append((answer.features, value / point.value - 1, inside))
-    return found
+                answers_of[column].append((answer.features, value / point.value - 1, inside))
+    return answers_of
 
 
 def _exchanging(pair: Pair) -> bool:
@@ -112,17 +112,18 @@ def main(paths: list[str]) -> None:
     by_way = [answers(serving, way) for way in WAYS]
     for column, name in enumerate(("time per output token", "time to first token up to 3 s")):
         for kind, chosen in KINDS.items():
-            rows = [[a for a in found[column] if chosen(a[0])] for found in by_way]
+            rows = [[a for a in answers_of[column] if chosen(a[0])] for answers_of in by_way]
             if all(rows):
-                cells = " | ".join(map(_cell, rows))
+                cells = " | ".join(cell([answer[1:] for answer in of]) for of in rows)
                 print(f"| {name} | {kind} | {cells} |")
     print("\nA cell is `median % / 90th percentile % / covered %` of so many points.")
 
 
-def _cell(rows: list[Answer]) -> str:
-    sizes = sorted(abs(error) for _, error, _ in rows)
+def cell(rows: Sequence[tuple[float, bool]]) -> str:
+    """Of errors, and whether the measurement was inside the interval."""
+    sizes = sorted(abs(error) for error, _ in rows)
     middle, ninety = sizes[len(sizes) // 2], sizes[math.ceil(0.9 * len(sizes)) - 1]
-    covered = sum(inside for _, _, inside in rows) / len(rows)
+    covered = sum(inside for _, inside in rows) / len(rows)
     return f"{100 * middle:.1f} / {100 * ninety:.1f} / {100 * covered:.0f} of {len(rows)}"
 
 

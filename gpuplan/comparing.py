@@ -95,8 +95,8 @@ class Comparing:
 
     def _regions(self) -> tuple[Region, ...]:
         target = self.loaded.manifest.platform.target
-        found = regions_said(self.regions) if self.regions else ()
-        return tuple(replace(r, target=f"{target}:{r.target}") for r in found)
+        said = regions_said(self.regions) if self.regions else ()
+        return tuple(replace(r, target=f"{target}:{r.target}") for r in said)
 
 
 def asked_of(path: Path, targets: str, sources: Sources) -> Comparing:

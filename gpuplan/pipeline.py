@@ -158,15 +158,15 @@ def compile_regions(
 
     taken = take(loaded, spec, planned)
     made: list[Compiled] = []
-    found: list[tuple[str, Diagnostic]] = []
+    diagnostics: list[tuple[str, Diagnostic]] = []
     for one, index in taken.manifests:
         region = spec.places[index].region
         try:
             made.append(compiled(one))
         except Rejected as rejected:
             raise Rejected(all_written(rejected.diagnostics, (), index)) from None
-        found += [(region, d) for d in all_written(made[-1].diagnostics, (), index)]
-    notes = (*taken.diagnostics, *of_targets(found, len(made), "region"))
+        diagnostics += [(region, d) for d in all_written(made[-1].diagnostics, (), index)]
+    notes = (*taken.diagnostics, *of_targets(diagnostics, len(made), "region"))
     if not plan_only:
         names = {stack.plan.name for stack in made}
         notes += tuple(stacks_left(loaded, spec, names, lambda name: there(name).plan is not None))

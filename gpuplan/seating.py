@@ -45,11 +45,11 @@ def seated(
         first = first or made
         workloads = [s.workload for s in sized]
         listed = resolved.inventory, resolved.inventory_document
-        found = blamed(placement.diagnostics, workloads, *listed)
-        others = {w.name: w for w in workloads if w.name in found}
-        if not found or _stand(others.values(), there):
+        causes = blamed(placement.diagnostics, workloads, *listed)
+        others = {w.name: w for w in workloads if w.name in causes}
+        if not causes or _stand(others.values(), there):
             return first
-        passed += tuple(passed_over(w, found[name]) for name, w in others.items())
+        passed += tuple(passed_over(w, causes[name]) for name, w in others.items())
         demands = (
             replace(d, passed_over=(*d.passed_over, others[d.name].gpu)) if d.name in others else d
             for d in resolved.demands

@@ -289,5 +289,5 @@ def implemented() -> tuple[str, ...]:
 
 def making_machines_of(provider: str) -> str:
     """The target whose stacks make a provider's machines and their cluster; "" where none does."""
-    found = (t.name for t in TARGETS.values() if t.provider == provider and t.backends)
-    return next(found, "")
+    makers = (t.name for t in TARGETS.values() if t.provider == provider and t.backends)
+    return next(makers, "")

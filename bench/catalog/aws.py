@@ -85,7 +85,7 @@ def _rows(text: str, cores: dict[str, tuple[int, int]]) -> Iterator[Row]:
         gpu = GPUS.get((kind, memory)) or GPUS.get((kind, None))
         if gpu is None or label.get("gpu-manufacturer") != "nvidia":
             continue
-        found, threads = cores.get(name, (None, None))
+        physical, threads = cores.get(name, (None, None))
         count = int(label["gpu-count"])
         nvme = {"size": f"{label['local-nvme']} GB"} if "local-nvme" in label else None
         efa = table.get("vpc.amazonaws.com/efa")
@@ -96,7 +96,7 @@ def _rows(text: str, cores: dict[str, tuple[int, int]]) -> Iterator[Row]:
             "fraction": None if count else f"1/{round(WHOLE_L4 / memory)}",
             "gpu_memory": None if count else f"{memory} MiB",
             "vcpus": label["cpu"],
-            "cores": found,
+            "cores": physical,
             "threads_per_core": threads,
             "memory": size(int(label["memory"])),
             "nvme": nvme,
@@ -107,7 +107,7 @@ def _rows(text: str, cores: dict[str, tuple[int, int]]) -> Iterator[Row]:
                 "memory": table["memory"].replace("Mi", " MiB"),
                 "gpus": table.get("nvidia.com/gpu"),
             },
-            "source": "cores" if found else "types",
+            "source": "cores" if physical else "types",
         }
 
 
@@ -117,14 +117,14 @@ def _rate(megabits: str | None) -> str | None:
 
 def _cores(text: str) -> dict[str, tuple[int, int]]:
     """Physical cores, and threads of each, by type."""
-    found = {}
+    by_type = {}
     for block in text.split("InstanceType:")[1:]:
         name = re.match(r'\s+"(\S+)"', block)
         cores = re.search(r"DefaultCores:\s+aws.Int32\((\d+)\)", block)
         vcpus = re.search(r"DefaultVCpus:\s+aws.Int32\((\d+)\)", block)
         if name and cores and vcpus:
-            found[name[1]] = (int(cores[1]), int(vcpus[1]) // int(cores[1]))
-    return found
+            by_type[name[1]] = (int(cores[1]), int(vcpus[1]) // int(cores[1]))
+    return by_type
 
 
 def _collect(text: str, names: set[str], rates: dict[str, dict[str, dict[str, str]]]) -> None:

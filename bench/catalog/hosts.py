@@ -116,8 +116,8 @@ def _whole(row: dict[str, str]) -> bool:
 
 def _maker(row: dict[str, str]) -> str | None:
     system = row["system"].casefold()
-    found = next((maker for word, maker in WITHIN.items() if word in system), None)
-    return found or MAKERS.get(row["submitter"])
+    named = next((maker for word, maker in WITHIN.items() if word in system), None)
+    return named or MAKERS.get(row["submitter"])
 
 
 def _gpu(text: str) -> str | None:
@@ -154,8 +154,8 @@ def _slug(text: str) -> str:
 
 def _bytes(text: str) -> str | None:
     """`2 TB`; the descriptions write sizes in several ways. None for what is no size."""
-    found = re.fullmatch(r"\s*([0-9.]+)\s*(T|G)(iB|B)?( GB)?\s*", text)
-    return found and f"{float(found[1]):g} {found[2]}{found[3] or 'B'}"
+    match = re.fullmatch(r"\s*([0-9.]+)\s*(T|G)(iB|B)?( GB)?\s*", text)
+    return match and f"{float(match[1]):g} {match[2]}{match[3] or 'B'}"
 
 
 def document(server: Server) -> str:
@@ -230,12 +230,12 @@ def _nics(row: dict[str, str]) -> list[str]:
     """Cards that the description counts and names."""
     lines: list[str] = []
     for part in re.split(r",", f"{row['networking']},{row['nic_count']}"):
-        found = PART.search(part)
-        nic = found and next((n for text, n in CARDS if re.search(text, found["card"])), None)
-        if found and nic:
-            rate = re.search(r"([0-9]+) ?Gb", found["card"])
-            lines += [f"  - nic: {nic}", f"    count: {found['count']}"]
-            lines += [f"    purpose: {found['purpose'].casefold()}"] if found["purpose"] else []
+        match = PART.search(part)
+        nic = match and next((n for text, n in CARDS if re.search(text, match["card"])), None)
+        if match and nic:
+            rate = re.search(r"([0-9]+) ?Gb", match["card"])
+            lines += [f"  - nic: {nic}", f"    count: {match['count']}"]
+            lines += [f"    purpose: {match['purpose'].casefold()}"] if match["purpose"] else []
             if rate:
                 lines.append(f"    rate: {{value: {rate[1]} Gb/s, source: description}}")
             lines.append("    source: description")
@@ -251,16 +251,16 @@ DRIVES = re.compile(
 def _drives(row: dict[str, str]) -> list[str]:
     """Drives that the description counts; none where one part of it says something else."""
     parts = re.split(r" ?\+ ?|, | and ", row["storage_capacity"].strip())
-    found = [DRIVES.fullmatch(part) for part in parts]
-    if "NVMe" not in row["storage_type"] or not all(found):
+    drives = [DRIVES.fullmatch(part) for part in parts]
+    if "NVMe" not in row["storage_type"] or not all(drives):
         return []
-    return ["drives:", *(line for drive in found if drive for line in _drive(drive))]
+    return ["drives:", *(line for drive in drives if drive for line in _drive(drive))]
 
 
-def _drive(found: re.Match[str]) -> Iterator[str]:
-    yield f"  - count: {found['count']}"
-    yield f"    size: {float(found['size']):g} {found['unit']}"
-    form = re.search(r"U\.2|E1\.s", found["form"])
+def _drive(drive: re.Match[str]) -> Iterator[str]:
+    yield f"  - count: {drive['count']}"
+    yield f"    size: {float(drive['size']):g} {drive['unit']}"
+    form = re.search(r"U\.2|E1\.s", drive["form"])
     yield f"    form: {_text('NVMe ' + form[0] if form else 'NVMe')}"
     yield "    source: description"
 
@@ -280,8 +280,8 @@ def main(arguments: list[str]) -> int:
         if path.read_text(encoding="utf-8").startswith(MARK):
             path.unlink()
     by_hand = {path.read_text(encoding="utf-8") for path in folder.glob("*.yaml")}
-    found = {server.identifier: server for server in servers(rows)}
-    for server in found.values():
+    by_name = {server.identifier: server for server in servers(rows)}
+    for server in by_name.values():
         described = server.row["source"].split(":", 1)[1]
         if not any(
             f"path: {quote}{described}{quote}\n" in t for t in by_hand for quote in ("", '"')

@@ -25,8 +25,8 @@ def with_kept(path: Path, text: str) -> str:
 
 
 def _read(text: str) -> Document:
-    found: Document = YAML(typ="safe", pure=True).load(text)
-    return found
+    document: Document = YAML(typ="safe", pure=True).load(text)
+    return document
 
 
 def _rates(old: Document, new: Document, text: str) -> str:

@@ -55,10 +55,10 @@ SMALLEST = "A machine whose memory differs by region has the least here."
 
 
 def files(checkouts: Path) -> dict[str, str]:
-    found = {}
+    texts = {}
     for provider in COMMITS:
-        found.update(_provider(provider, checkouts))
-    return found
+        texts.update(_provider(provider, checkouts))
+    return texts
 
 
 def _provider(provider: str, checkouts: Path) -> dict[str, str]:

@@ -4,6 +4,7 @@
                             [--without GLOB …] [--known] [--again] [--most SECONDS]
 
 A mutant is the program with one small mistake; one that no test notices shows what no test asserts.
+One that survives and that bench/mutants/same.toml shows to be the same program is counted apart.
 Of each package, `--count` places are drawn with `--seed`. --without leaves out files. --known takes
 from out/mutants/ which test executes which line, as the last run found it; --again also tries only
 the survivors of that run, on what the code is now. --most bounds the seconds, as they were with
@@ -13,7 +14,6 @@ coverage, of the tests that a mutant meets, the quick ones first: more are count
 from __future__ import annotations
 
 import argparse
-import difflib
 import json
 import math
 import multiprocessing
@@ -26,6 +26,7 @@ from dataclasses import asdict, dataclass
 from fnmatch import fnmatch
 from pathlib import Path
 
+from bench.mutants.same import change, judged, ledger
 from bench.mutants.sites import Mutant, mutated, sample
 from bench.mutants.trial import Known, Outcome, attempt, copy, watch
 from bench.mutants.users import Users
@@ -99,7 +100,10 @@ PACKAGES = {
         ("gpuplan/policy",), ("tests/policy", "tests/inventory/test_allocations.py"), stacks=True
     ),
 }
-HEAD = f"{'':<26}{'mutants':>9}{'killed':>8}{'timed out':>11}{'survived':>10}{'':>9}"
+HEAD = (
+    f"{'':<26}{'mutants':>9}{'killed':>8}{'timed out':>11}{'survived':>10}{'':>8}"
+    f"{'same':>6}{'counted too':>13}"
+)
 
 
 class Worker:
@@ -153,9 +157,11 @@ def main() -> None:
         for label, text in ((name, False), ("  in texts of formulas", True)):
             counted = Counter(outcome for mutant, outcome in outcomes if not text or mutant.text)
             if total := counted.total():
+                alive, same = counted["survived"], counted["same"]
                 print(
                     f"{label:<26}{total:>9}{counted['killed']:>8}{counted['timed out']:>11}"
-                    f"{counted['survived']:>10}{counted['survived'] / total:>8.0%}"
+                    f"{alive:>10}{alive / max(1, total - same):>8.1%}"
+                    f"{same:>6}{(alive + same) / total:>13.1%}"
                 )
 
 
@@ -220,25 +226,29 @@ def _attempts(
     wanted: list[Mutant], package: Package, known: tuple[Known, Known], folder: str, jobs: int
 ) -> list[tuple[Mutant, Outcome]]:
     outcomes = []
+    entries = ledger()
     fork = multiprocessing.get_context("fork")
     with fork.Pool(jobs, Worker.start, (package, *known, folder)) as pool:
         started = time.monotonic()
-        for mutant, outcome in pool.imap(Worker.attempt, wanted):
+        for mutant, tried in pool.imap(Worker.attempt, wanted):
+            code = (ROOT / mutant.path).read_text(encoding="utf-8")
+            same = judged(mutant, code, entries)
+            outcome: Outcome = "same" if same and tried == "survived" else tried
             outcomes.append((mutant, outcome))
-            if outcome != "killed":
-                nth = f"{len(outcomes)} of {len(wanted)}"
-                print(
-                    f"{outcome}, {nth}: {mutant.path}:{mutant.line}\n{_change(mutant)}", flush=True
-                )
+            if same or outcome != "killed":
+                wrong = same and outcome != "same"
+                _tell(mutant, code, outcome, f"{len(outcomes)} of {len(wanted)}", wrong=wrong)
         print(f"{len(wanted)} mutants in {time.monotonic() - started:.0f} s", file=sys.stderr)
     return outcomes
 
 
-def _change(mutant: Mutant) -> str:
-    before = (ROOT / mutant.path).read_text(encoding="utf-8")
-    rows = before.splitlines(), mutated(before, mutant).splitlines()
-    changed = list(difflib.unified_diff(*rows, lineterm="", n=0))[3:]
-    return "\n".join(f"  {row}" for row in changed)
+def _tell(mutant: Mutant, code: str, outcome: Outcome, nth: str, *, wrong: bool) -> None:
+    _, before, after = change(code, mutant)
+    print(f"{outcome}, {nth}: {mutant.path}:{mutant.line}")
+    if wrong:
+        print("  though it was judged to be the same program")
+    for sign, text in (("-", before), ("+", after)):
+        print("\n".join(f"  {sign}{row}" for row in text.split("\n")), flush=True)
 
 
 def _options() -> argparse.Namespace:

@@ -87,9 +87,7 @@ def sample(paths: list[Path], root: Path, count: int | None, seed: int) -> list[
     places: dict[tuple[str, int, int], list[Mutant]] = defaultdict(list)
     known = operators()
     for path in sorted(paths):
-        for mutant in _mutants(
-            path.read_text(encoding="utf-8"), str(path.relative_to(root)), known
-        ):
+        for mutant in mutants(path.read_text(encoding="utf-8"), str(path.relative_to(root)), known):
             places[mutant.path, mutant.line, mutant.column].append(mutant)
     source = random.Random(seed)
     order = sorted(places)
@@ -97,8 +95,8 @@ def sample(paths: list[Path], root: Path, count: int | None, seed: int) -> list[
     for place in source.sample(order, len(order)):
         if len(drawn) == count:
             break
-        mutants = source.sample(places[place], len(places[place]))
-        drawn += [m for m in mutants if _compiles(root, m)][:1]
+        here = source.sample(places[place], len(places[place]))
+        drawn += [m for m in here if _compiles(root, m)][:1]
     return sorted(drawn, key=lambda m: (m.path, m.line, m.column))
 
 
@@ -120,7 +118,9 @@ def mutated(code: str, mutant: Mutant) -> str:
     return str(text)
 
 
-def _mutants(code: str, path: str, known: dict[str, Operator]) -> Iterator[Mutant]:
+def mutants(code: str, path: str, known: dict[str, Operator] | None = None) -> Iterator[Mutant]:
+    """All of the file's code, but for those that are left out."""
+    known = known or operators()
     tree = get_ast(code)
     solver = path.startswith(_SOLVER)
     names = [name for name in known if name != "FormulaText" or _FORMULAS.search(code)]

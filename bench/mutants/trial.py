@@ -34,7 +34,7 @@ import pydantic  # noqa: F401 - as above
 import pytest
 import ruamel.yaml  # noqa: F401 - as above
 
-Outcome = Literal["killed", "survived", "timed out"]
+Outcome = Literal["killed", "survived", "same", "timed out"]
 _REWRITE = "ignore::pytest.PytestAssertRewriteWarning"  # hypothesis is imported already
 _OPTIONS = ("-q", "-p", "no:cacheprovider", "--hypothesis-seed=0", "--tb=no", "-W", _REWRITE)
 _KINDS = "not cluster and not hypervisor and not nova and not pulumi and not hwloc"

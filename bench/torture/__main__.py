@@ -39,13 +39,15 @@ def main() -> int:
     seeds = {name: results.unused_seed(readers, name, options.seed) for name in names}
     work = partial(reader, share, options.inputs, python)
     now = {"python": platform.python_version(), "commit": results.commit()}
-    found: dict[str, Any] = {}
+    results_of: dict[str, Any] = {}
     with multiprocessing.get_context("spawn").Pool(options.jobs, maxtasksperchild=1) as pool:
         for name, tried in pool.imap_unordered(work, seeds.items()):
-            found[name] = {**tried, **now, "seed": seeds[name]}
-            added = results.reader_added(readers.get(name, {}), found[name])
+            results_of[name] = {**tried, **now, "seed": seeds[name]}
+            added = results.reader_added(readers.get(name, {}), results_of[name])
             _keep(options, "readers", {name: added})
-    broken = [f"{n}: {f}: {c}" for n, each in found.items() for f, c in each["failures"].items()]
+    broken = [
+        f"{n}: {f}: {c}" for n, each in results_of.items() for f, c in each["failures"].items()
+    ]
     if options.trials:
         writes = _disks(options.trials, options.seed)
         old = {**kept.get("disks", {}), "failures": {}}  # mended, or found again
@@ -60,11 +62,11 @@ def main() -> int:
     return 1 if broken else 0
 
 
-def _keep(options: argparse.Namespace, part: str, found: dict[str, Any]) -> None:
+def _keep(options: argparse.Namespace, part: str, values: dict[str, Any]) -> None:
     """Written at once: a run that is ended early counts."""
     if options.keep:
         kept = results.kept()
-        kept[part] = {**kept.get(part, {}), **found}
+        kept[part] = {**kept.get(part, {}), **values}
         kept["limits"] = {"seconds": MOST_SECONDS, "bytes": MOST_BYTES}
         results.write(kept)
 
@@ -91,8 +93,8 @@ def _properties(numbers: range) -> dict[str, Any]:
 
 
 def _disks(count: int, seed: int) -> dict[str, Any]:
-    found = disks.run(count, seed)
-    kinds = {"trials": found.counts, "failures": found.failures, "absent": found.absent}
+    counts = disks.run(count, seed)
+    kinds = {"trials": counts.counts, "failures": counts.failures, "absent": counts.absent}
     return {name: dict(sorted(each.items())) for name, each in kinds.items()}
 
 

@@ -56,8 +56,8 @@ def said(text: str) -> tuple[list[str], list[str]] | None:
     skipped = [p["name"] for p in packages if "skip_reason" in p]
     if len(skipped) == len(packages):
         return None
-    found = ((p, v) for p in packages for v in p.get("vulns", ()))
-    return skipped, [f"{p['name']} {p['version']}: {v['id']}" for p, v in found]
+    vulnerable = ((p, v) for p in packages for v in p.get("vulns", ()))
+    return skipped, [f"{p['name']} {p['version']}: {v['id']}" for p, v in vulnerable]
 
 
 if __name__ == "__main__":

@@ -99,20 +99,20 @@ def _faults(readers: dict[str, Any]) -> Iterator[str]:
             yield f"- {name}: {fault}: {count}\n"
 
 
-def _disks(found: dict[str, Any]) -> Iterator[str]:
-    for kind, count in found["trials"].items():
-        wrong = sum(n for fault, n in found["failures"].items() if fault.startswith(f"{kind}: "))
+def _disks(tried: dict[str, Any]) -> Iterator[str]:
+    for kind, count in tried["trials"].items():
+        wrong = sum(n for fault, n in tried["failures"].items() if fault.startswith(f"{kind}: "))
         yield f"| {kind} | {count} | {wrong} |\n"
-    for kind, reason in found["absent"].items():
+    for kind, reason in tried["absent"].items():
         yield f"| {kind} | not tried: {reason} | |\n"
 
 
-def _properties(found: dict[str, Any]) -> Iterator[str]:
-    for name, count in found["asked"].items():
+def _properties(tried: dict[str, Any]) -> Iterator[str]:
+    for name, count in tried["asked"].items():
         if name in ("manifests", "compiled"):
             continue
-        wrong = {f: n for f, n in found["broken"].items() if f == name or f.startswith(f"{name}: ")}
-        first = min((found["first"][f] for f in wrong), default="")
+        wrong = {f: n for f, n in tried["broken"].items() if f == name or f.startswith(f"{name}: ")}
+        first = min((tried["first"][f] for f in wrong), default="")
         yield f"| {name} | {count} | {sum(wrong.values())} | {first} |\n"
 
 

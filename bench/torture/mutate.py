@@ -94,19 +94,19 @@ def _token(text: bytes, chance: random.Random) -> bytes:
 
 def _value(text: bytes, chance: random.Random) -> bytes:
     """Another value for a value: one of the tokens, or of the text."""
-    found = list(_VALUE.finditer(text))
-    if not found:
+    values = list(_VALUE.finditer(text))
+    if not values:
         return _token(text, chance)
-    old, other = chance.choice(found), chance.choice(found)[0]
+    old, other = chance.choice(values), chance.choice(values)[0]
     new = chance.choice((chance.choice(TOKENS), other, b""))
     return text[: old.start()] + new + text[old.end() :]
 
 
 def _number(text: bytes, chance: random.Random) -> bytes:
-    found = list(re.finditer(rb"\d+", text))
-    if not found:
+    numbers = list(re.finditer(rb"\d+", text))
+    if not numbers:
         return _token(text, chance)
-    old = chance.choice(found)
+    old = chance.choice(numbers)
     new = chance.choice((b"0", b"-1", b"1", b"65536", b"999999999999", b"1.5", b"1e309", b"NaN"))
     return text[: old.start()] + new + text[old.end() :]
 

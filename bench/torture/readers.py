@@ -172,8 +172,8 @@ def kept(name: str) -> list[Path]:
 
 def seeds(name: str) -> list[bytes]:
     """Good examples, and what earlier runs found."""
-    found = [p for pattern in READERS[name].seeds for p in sorted(ROOT.glob(pattern))]
-    texts = [p.read_bytes() for p in (*found, *kept(name)) if p.is_file()]
+    files = [p for pattern in READERS[name].seeds for p in sorted(ROOT.glob(pattern))]
+    texts = [p.read_bytes() for p in (*files, *kept(name)) if p.is_file()]
     return [t if len(t) <= LARGEST_SEED else _shortened(t) for t in texts] or [b""]
 
 

@@ -17,20 +17,20 @@ from bench.torture.readers import ROOT
 
 RESULTS = Path(__file__).with_name("results.json")
 WAYS = ("strategies", "guided")
-Found = dict[str, Any]
+Counts = dict[str, Any]
 
 
-def kept() -> Found:
-    found: Found = json.loads(RESULTS.read_text("utf-8")) if RESULTS.exists() else {}
-    return found
+def kept() -> Counts:
+    kept_results: Counts = json.loads(RESULTS.read_text("utf-8")) if RESULTS.exists() else {}
+    return kept_results
 
 
-def write(results: Found) -> None:
+def write(results: Counts) -> None:
     text = json.dumps(dict(sorted(results.items())), indent=1, ensure_ascii=False)
     RESULTS.write_text(text + "\n", "utf-8")
 
 
-def unused_seed(readers: Found, name: str, seed: int) -> int:
+def unused_seed(readers: Counts, name: str, seed: int) -> int:
     """`seed`, or the next that this reader was not tried with."""
     used = readers.get(name, {}).get("seeds", [])
     while seed in used:
@@ -38,7 +38,7 @@ def unused_seed(readers: Found, name: str, seed: int) -> int:
     return seed
 
 
-def reader_added(before: Found, now: Found) -> Found:
+def reader_added(before: Counts, now: Counts) -> Counts:
     """Of one reader. Faults of earlier runs that are no longer found were mended."""
     ways = {
         way: _sum(before.get(way, {}), now.get(way, {})) for way in WAYS if way in {**before, **now}
@@ -56,7 +56,7 @@ def reader_added(before: Found, now: Found) -> Found:
     }
 
 
-def tree_added(before: Found, now: Found) -> Found:
+def tree_added(before: Counts, now: Counts) -> Counts:
     """Counters, and counters in them, added; of anything else what is now."""
     out = dict(before)
     for name, value in now.items():
@@ -77,5 +77,5 @@ def commit() -> str:
     ).stdout.strip()
 
 
-def _sum(before: Found, now: Found) -> Found:
+def _sum(before: Counts, now: Counts) -> Counts:
     return {key: before.get(key, 0) + now.get(key, 0) for key in ("inputs", "good", "seconds")}

@@ -23,7 +23,7 @@ from gpuplan.accuracy.metrics import (
     vision,
 )
 from gpuplan.accuracy.points.points import Case, Point
-from gpuplan.accuracy.points.readings import Reading
+from gpuplan.accuracy.points.readings import DataReading
 from gpuplan.accuracy.reckon import Prior, Reckoned, corrected
 from gpuplan.models.model import Speech, Transformer
 from gpuplan.plan.model import Estimate
@@ -113,10 +113,10 @@ PRIORS: dict[str, Prior] = {
 
 def predict(point: Point, anchors: Anchors) -> Estimate | str:
     """The estimate, or why the engine cannot express the point."""
-    found = reckon(point)
-    if isinstance(found, Reckoned):
-        return corrected(found, anchors(found.quantity))
-    return found
+    answer = reckon(point)
+    if isinstance(answer, Reckoned):
+        return corrected(answer, anchors(answer.quantity))
+    return answer
 
 
 def reckon(point: Point) -> Reckoned | Estimate | str:
@@ -124,7 +124,7 @@ def reckon(point: Point) -> Reckoned | Estimate | str:
     case = point.case
     if isinstance(case, str):
         return case
-    if isinstance(case, Reading):
+    if isinstance(case, DataReading):
         return storage.read_rate(case)
     predictor = PREDICTORS.get(point.metric)
     if predictor is None:

@@ -18,9 +18,9 @@ from gpuplan.catalog.hardware import (
     PcieSwitch,
     PowerSupplies,
     Range,
-    Statement,
     StorageClass,
     Topology,
+    WordedFact,
 )
 from gpuplan.catalog.model import Fact
 
@@ -42,10 +42,10 @@ class Facts:
             return None
         return Fact(value=self.entry[name]["value"], unit=unit, source=self._source(name))
 
-    def words(self, name: str) -> Statement | None:
+    def words(self, name: str) -> WordedFact | None:
         if name not in self.entry:
             return None
-        return Statement(value=self.entry[name]["value"], source=self._source(name))
+        return WordedFact(value=self.entry[name]["value"], source=self._source(name))
 
     def names(self, name: str) -> Names | None:
         if name not in self.entry:

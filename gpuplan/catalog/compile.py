@@ -84,7 +84,7 @@ PARTS: dict[str, tuple[str, ...]] = {
     TARIFFS.name: ("charges", "commitments", "carbon", "interruptions", "servers"),
     CLOUDS.name: ("clouds", "providers"),
 }
-Files = dict[str, dict[str, Any]]
+Documents = dict[str, dict[str, Any]]
 
 
 class Unsound(Exception):
@@ -95,9 +95,9 @@ class Unsound(Exception):
         super().__init__("\n".join(self.problems))
 
 
-def read(data: Path = DATA) -> Files:
+def read(data: Path = DATA) -> Documents:
     """Every file under `data`, by folder and identifier. Raises `Unsound`."""
-    files: Files = {folder: {} for folder in FOLDERS}
+    files: Documents = {folder: {} for folder in FOLDERS}
     problems: list[str] = []
     for path in sorted(data.rglob("*.yaml")):
         name = path.relative_to(data).as_posix()
@@ -125,7 +125,7 @@ def _lines(problem: YAMLError | ValidationError) -> Iterator[str]:
         yield f"{where}: {item['msg']}" if where else item["msg"]
 
 
-def _cross_check(files: Files) -> Iterator[str]:
+def _cross_check(files: Documents) -> Iterator[str]:
     yield from check_stand_ins(files["gpus"])
     yield from check_nodes(files)
     yield from check_pci_ids(files)
@@ -147,7 +147,7 @@ def _cross_check(files: Files) -> Iterator[str]:
             yield f"engines: {defaults[task]} defaults for task '{task}' instead of one"
 
 
-def _check_builds(files: Files) -> Iterator[str]:
+def _check_builds(files: Documents) -> Iterator[str]:
     """Builds are of an engine's own version, for its tasks, and one for each kind of GPU."""
     seen: set[tuple[str, str]] = set()
     for name, build in files["builds"].items():
@@ -165,7 +165,7 @@ def _check_builds(files: Files) -> Iterator[str]:
             seen.add((engine.id, architecture))
 
 
-def _check_market(files: Files) -> Iterator[str]:
+def _check_market(files: Documents) -> Iterator[str]:
     machines: dict[str, set[str]] = {}
     for name, file in files["instances"].items():
         machines.setdefault(file.provider, set()).update(x.name for x in file.instances)
@@ -184,7 +184,7 @@ def _instances(file: RateFile | CloudFile) -> Iterator[str]:
     return (row.instance for rows in (file.interfaces, file.numa) for row in rows)
 
 
-def compile_files(files: Files, part: str = COMPILED.name) -> str:
+def compile_files(files: Documents, part: str = COMPILED.name) -> str:
     """The text of one part, one record a line, sorted. Plans read nodes that stand for a GPU."""
     tree = {
         folder: _entries(files[folder], planned=part == COMPILED.name) for folder in PARTS[part]

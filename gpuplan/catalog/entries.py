@@ -5,7 +5,7 @@ from __future__ import annotations
 from decimal import Decimal
 from typing import Any
 
-from gpuplan.catalog.documents.base import SourceDocument
+from gpuplan.catalog.documents.base import SourceEntry
 from gpuplan.catalog.documents.cloud import CloudFile
 from gpuplan.catalog.documents.component import ComponentFile
 from gpuplan.catalog.documents.engine import BuildFile, EngineFile, ImageFile
@@ -42,7 +42,7 @@ TREES = (
 )
 
 
-def _source(source: SourceDocument) -> list[object]:
+def _source(source: SourceEntry) -> list[object]:
     where = source.url or f"{source.repository}@{source.commit}:{source.path}"
     return [source.title, where, source.date or source.read, int(source.date is not None)]
 

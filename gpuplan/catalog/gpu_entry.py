@@ -36,6 +36,7 @@ def gpu_entry(gpu: GpuFile) -> dict[str, Any]:
         },
         "names": gpu.product_names.value if gpu.product_names else [],
         "aliases": gpu.aliases,
+        "module": gpu.module and [gpu.module.devices, gpu.module.names],
         "pci": gpu.pci_ids.value if gpu.pci_ids else [],
         "facts": {
             name: [number(fact.value), fact.source]

@@ -15,6 +15,7 @@ from gpuplan.catalog.model import (
     MigEngines,
     MigMode,
     MigProfile,
+    Module,
     NvlinkFabric,
     PcieLink,
     VgpuHost,
@@ -96,6 +97,7 @@ def load_gpu(entry: dict[str, Any], citations: Citations, find: Callable[[str], 
         **_facts(entry["facts"], citations),
         product_names=tuple(entry["names"]),
         aliases=tuple(entry["aliases"]),
+        module=_module(entry["module"]),
         pci_ids=tuple(entry["pci"]),
         pcie_link=_pcie(entry["links"]["pcie"]),
         nvlink_fabric=_nvlink(entry["links"]["nvlink"]),
@@ -108,6 +110,10 @@ def load_gpu(entry: dict[str, Any], citations: Citations, find: Callable[[str], 
         achieved_bf16=_achieved(entry["achieved"], citations),
         **stand_ins(entry["stand_ins"], find),
     )
+
+
+def _module(row: list[Any] | None) -> Module | None:
+    return Module(devices=row[0], names=tuple(row[1])) if row else None
 
 
 def _achieved(row: list[Any] | None, citations: Citations) -> Achieved | None:

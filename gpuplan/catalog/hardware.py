@@ -12,7 +12,7 @@ from gpuplan.frozen import record
 
 
 @record
-class Statement:
+class WordedFact:
     """A fact in words. `source` reads as in `Fact`."""
 
     value: str
@@ -116,10 +116,10 @@ class Host:
     memory_bytes: int
     numa_nodes: int | None
     source: str
-    cpu: Statement | None
+    cpu: WordedFact | None
     threads_per_core: Fact | None
     nvlink_nodes: Fact | None
-    interconnect: Statement | None
+    interconnect: WordedFact | None
     nics: tuple[HostNics, ...]
     drives: tuple[HostDrives, ...]
     topology: Topology | None
@@ -127,7 +127,7 @@ class Host:
     power_supplies: PowerSupplies | None
     measured_power: tuple[MeasuredPower, ...]
     rack_units: Fact | None
-    cooling: Statement | None
+    cooling: WordedFact | None
 
 
 @record
@@ -139,8 +139,8 @@ class Nic:
     name: str
     vendor: str
     pci_ids: Names
-    vf_pci_id: Statement | None
-    driver: Statement | None
+    vf_pci_id: WordedFact | None
+    driver: WordedFact | None
     bytes_per_s: Fact | None
     ports: Fact | None
     links: Names | None
@@ -158,7 +158,7 @@ class StorageClass:
     name: str
     provider: str | None
     medium: str
-    provisioner: Statement
+    provisioner: WordedFact
     parameters: tuple[tuple[str, str], ...]
     access_modes: Names
     size_minimum_bytes: Fact | None

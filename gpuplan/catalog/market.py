@@ -18,7 +18,7 @@ from gpuplan.frozen import record
 
 MICRO = Decimal("0.000001")
 MARKET = Path(__file__).with_name("market.json")
-Capacity = Literal["on-demand", "spot"]
+CapacityKind = Literal["on-demand", "spot"]
 
 
 @record
@@ -67,7 +67,7 @@ class RegionPrice:
     provider: str
     instance: str
     region: str
-    capacity: Capacity
+    capacity: CapacityKind
     usd_per_hour: Decimal
     date: str
     dated: bool
@@ -108,7 +108,7 @@ class Market:
             if row["gpu"] == gpu
         )
 
-    def rates(self, machine: Instance, capacity: Capacity) -> tuple[RegionPrice, ...]:
+    def rates(self, machine: Instance, capacity: CapacityKind) -> tuple[RegionPrice, ...]:
         """The prices of one machine by region."""
         return tuple(
             price
@@ -167,7 +167,7 @@ def _prices(
         if only not in (None, name):
             continue
         source = citations.source(key)
-        kinds: tuple[tuple[Capacity, dict[str, str]], ...] = (
+        kinds: tuple[tuple[CapacityKind, dict[str, str]], ...] = (
             ("on-demand", on_demand),
             ("spot", spot),
         )

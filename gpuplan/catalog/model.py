@@ -195,6 +195,14 @@ class FabricBoard:
 
 
 @record
+class Module:
+    """What is sold as one GPU, by its `names`, and seen as so many `devices`."""
+
+    devices: int
+    names: tuple[str, ...]
+
+
+@record
 class Gpu:
     """Peaks are dense, in FLOP/s; bandwidths in bytes per second, one direction. `product` is the
     value of the node label `nvidia.com/gpu.product`; `architecture` groups fitted constants.
@@ -203,7 +211,8 @@ class Gpu:
     `mig_slices` are the memory slices of the whole GPU, 0 without MIG. A GPU without bfloat16
     (compute capability below 8.0) has its FP16 peak as `peak_bf16`. `vgpu_types` are the C series,
     `vgpu_graphics` the Q series. `product_names` are what `nvidia-smi` prints, `pci_ids` what
-    `lspci -n` does (`10de:2330`); `aliases` leave others open, and mean this one."""
+    `lspci -n` does (`10de:2330`); `aliases` leave others open, and mean this one.
+    Everything is of one device; several may stand on a `module`."""
 
     identifier: str
     name: str
@@ -228,6 +237,7 @@ class Gpu:
     vgpu_types: tuple[VgpuType, ...]
     product_names: tuple[str, ...] = ()
     aliases: tuple[str, ...] = ()
+    module: Module | None = None
     pci_ids: tuple[str, ...] = ()
     peak_fp64: Fact | None = None
     peak_fp32: Fact | None = None

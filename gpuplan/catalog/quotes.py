@@ -14,7 +14,7 @@ from gpuplan.frozen import record
 
 
 @record
-class Wanted:
+class QuoteFilter:
     """Which machines and prices: parts of names, an exact region, and the most days of age of a
     price on `as_of`. Undated prices are of no known age."""
 
@@ -41,7 +41,7 @@ class Wanted:
         return price.dated and (self.as_of - date.fromisoformat(price.date)).days <= self.max_days
 
 
-def quotes(catalog: Catalog, market: Market, wanted: Wanted) -> tuple[Price, ...]:
+def quotes(catalog: Catalog, market: Market, wanted: QuoteFilter) -> tuple[Price, ...]:
     """Prices of one GPU with its share of a machine, by GPU and cheapest first. A price that both
     places have is there once."""
     machines = {(i.provider, i.name): i for i in market.instances() if wanted.gpu in i.gpu}
@@ -57,7 +57,7 @@ def quotes(catalog: Catalog, market: Market, wanted: Wanted) -> tuple[Price, ...
     return tuple(sorted(listed, key=_order))
 
 
-def offers(market: Market, wanted: Wanted) -> Iterator[tuple[Instance, RegionPrice | None]]:
+def offers(market: Market, wanted: QuoteFilter) -> Iterator[tuple[Instance, RegionPrice | None]]:
     """Machines, by GPU and size, each with its cheapest price of those wanted, on demand unless
     spot is. With a region, a capacity or an age wanted, only those that have one."""
     capacity = wanted.capacity or "on-demand"
@@ -74,7 +74,7 @@ def offers(market: Market, wanted: Wanted) -> Iterator[tuple[Instance, RegionPri
             yield machine, best
 
 
-def _matches(machine: Instance, wanted: Wanted) -> bool:
+def _matches(machine: Instance, wanted: QuoteFilter) -> bool:
     return (
         wanted.gpu in machine.gpu
         and wanted.instance in machine.name
@@ -86,7 +86,7 @@ def _cheaper(price: RegionPrice, than: RegionPrice) -> bool:
     return (price.usd_per_hour, price.region) < (than.usd_per_hour, than.region)
 
 
-def _listed(catalog: Catalog, wanted: Wanted) -> Iterator[Price]:
+def _listed(catalog: Catalog, wanted: QuoteFilter) -> Iterator[Price]:
     for gpu in catalog.gpu_ids:
         if wanted.gpu in gpu:
             yield from (p for p in catalog.prices(gpu) if wanted.price(p))

@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from gpuplan.catalog.load import ENOUGH_MEMORY_BYTES, ENOUGH_VCPUS, Catalog, Listing
-from gpuplan.catalog.market import Capacity, Instance, Market, load_market, of_one_gpu
+from gpuplan.catalog.market import CapacityKind, Instance, Market, load_market, of_one_gpu
 from gpuplan.catalog.model import Citation, NodeTemplate, Price
 from gpuplan.frozen import record
 
@@ -72,7 +72,7 @@ class Wanted(NamedTuple):
     provider: str | None = None
     region: str | None = None
     names: tuple[str, ...] = ()
-    capacity: Capacity = "on-demand"
+    capacity: CapacityKind = "on-demand"
     place: Place | None = None
 
 
@@ -84,12 +84,12 @@ def shapes(catalog: Catalog, gpu: str, wanted: Wanted) -> tuple[Shape, ...]:
         listings = [x for x in listings if (x.price.provider, x.price.region) == wanted.place]
     known = {(m.provider, m.name): m for m in machines}
     chosen = _cheapest(listings)
-    found = [_rented(x, known.get((x.price.provider, x.price.instance or ""))) for x in chosen]
+    offered = [_rented(x, known.get((x.price.provider, x.price.instance or ""))) for x in chosen]
     if wanted.capacity != "spot" and wanted.place is None:
-        found += _unpriced(machines, {s.gpus for s in found}, wanted)
+        offered += _unpriced(machines, {s.gpus for s in offered}, wanted)
         if wanted.provider is None:
-            found += _servers(catalog, gpu, {s.gpus for s in found}, wanted.names)
-    return tuple(sorted(found, key=lambda s: (-s.gpus, s.name)))
+            offered += _servers(catalog, gpu, {s.gpus for s in offered}, wanted.names)
+    return tuple(sorted(offered, key=lambda s: (-s.gpus, s.name)))
 
 
 def _listed(catalog: Catalog, gpu: str, wanted: Wanted) -> tuple[list[Listing], list[Instance]]:
@@ -173,10 +173,10 @@ def _regional(machine: Instance, market: Market, wanted: Wanted) -> list[Listing
 
 def _cheapest(listings: Iterable[Listing]) -> list[Listing]:
     """One of each number of GPUs."""
-    found: dict[int, Listing] = {}
+    by_gpus: dict[int, Listing] = {}
     for listing in sorted(listings, key=lambda x: (x.rank, x.memory_bytes or 0)):
-        found.setdefault(listing.gpus, listing)
-    return list(found.values())
+        by_gpus.setdefault(listing.gpus, listing)
+    return list(by_gpus.values())
 
 
 def _unpriced(machines: Iterable[Instance], priced: set[int], wanted: Wanted) -> Iterator[Shape]:
@@ -195,7 +195,7 @@ def _unpriced(machines: Iterable[Instance], priced: set[int], wanted: Wanted) ->
 
 
 def _maybe_there(machine: Instance, region: str | None) -> bool:
-    capacities: tuple[Capacity, ...] = ("on-demand", "spot")
+    capacities: tuple[CapacityKind, ...] = ("on-demand", "spot")
     known = {rate.region for c in capacities for rate in load_market().rates(machine, c)}
     return not known or region in known
 

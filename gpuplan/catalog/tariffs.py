@@ -88,13 +88,13 @@ class Tariffs:
     def rows(self, kind: str) -> tuple[tuple[str, ...], ...]:
         """All of `charges`, `commitments`, `carbon`, `interruptions` or `servers`, as words:
         provider, what, price or amount, when and source."""
-        found = {
+        kinds = {
             "charges": self._charge_rows,
             "commitments": self._commitment_rows,
             "interruptions": self._interruption_rows,
             "servers": self._server_rows,
         }
-        return tuple(found.get(kind, self._carbon_rows)())
+        return tuple(kinds.get(kind, self._carbon_rows)())
 
     def _charge_rows(self) -> Iterator[tuple[str, ...]]:
         for provider in sorted({e["provider"] for e in self._tree["charges"].values()}):
@@ -136,8 +136,8 @@ class Tariffs:
 
     def servers(self, gpu: str, gpus: int) -> tuple[Server, ...]:
         """Those with as many GPUs of the type, the cheapest month first."""
-        found = (s for s in read_servers(self._tree["servers"]) if (s.gpu, s.gpus) == (gpu, gpus))
-        return tuple(sorted(found, key=lambda s: (s.usd_per_month, s.provider, s.months)))
+        listed = (s for s in read_servers(self._tree["servers"]) if (s.gpu, s.gpus) == (gpu, gpus))
+        return tuple(sorted(listed, key=lambda s: (s.usd_per_month, s.provider, s.months)))
 
     def charges(self, provider: str, item: str) -> tuple[Charge, ...]:
         """The tiers of one item, from the smallest volume."""

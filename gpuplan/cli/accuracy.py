@@ -11,7 +11,7 @@ from gpuplan.cli.common import Progress, add_json, print_json, report_problems, 
 
 if TYPE_CHECKING:
     from gpuplan.accuracy.points.points import Point
-    from gpuplan.accuracy.show.score import Pair
+    from gpuplan.accuracy.show.score import Predicted
     from gpuplan.sizing.calibration.anchors import Anchors
 
 WAYS = ("group", "model", "gpu", "generation", "source")
@@ -101,7 +101,7 @@ def _anchors(folder: Path | None) -> Anchors:
     return folder_anchors(folder)[0] if folder else Anchors()
 
 
-def _predicted(points: Sequence[Point], anchors: Anchors, way: str | None) -> list[Pair]:
+def _predicted(points: Sequence[Point], anchors: Anchors, way: str | None) -> list[Predicted]:
     if way:
         from gpuplan.accuracy.fit.validate import fields, without
 

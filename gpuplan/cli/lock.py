@@ -61,10 +61,10 @@ def run(options: argparse.Namespace) -> int:
             from gpuplan.online.hub import HUB
 
             hub = options.hub or os.environ.get("HF_ENDPOINT") or HUB
-            found, problems = ask(pins(plan), hub, progress)
+            values, problems = ask(pins(plan), hub, progress)
             progress.done()
-            plan = pinned(plan, found)
-            if found:
+            plan = pinned(plan, values)
+            if values:
                 problems = (*_write(options.stack, stack.plan, plan), *problems)
     except Rejected as rejected:
         progress.done()

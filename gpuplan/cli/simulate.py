@@ -57,12 +57,12 @@ def run(options: argparse.Namespace) -> int:
     progress = Progress()
     try:
         plan = read_plan(options.stack)
-        found = programs(FULL, options.programs)
-        if problems := [*_problems(plan, options), *_absent(found)]:
+        paths = programs(FULL, options.programs)
+        if problems := [*_problems(plan, options), *_absent(paths)]:
             return report_problems(problems, as_json=options.json)
         progress(f"running {options.stack}")
         objects = _objects(plan, options.stack)
-        outcome = simulate(plan, objects, found, options.without, progress)
+        outcome = simulate(plan, objects, paths, options.without, progress)
     except Rejected as rejected:
         progress.done()
         return report_problems(rejected.diagnostics, as_json=options.json)

@@ -16,21 +16,21 @@ from gpuplan.manifest.load import read_text
 from gpuplan.sharing.modes import ModeName
 from gpuplan.source import Origin, SourceDocument, Sources, format_path
 
-Number = Annotated[int, Field(ge=0, le=1_000_000_000)]
+Count = Annotated[int, Field(ge=0, le=1_000_000_000)]
 
 
 class _Row(BaseModel):
     """A placement, as `gpuplan pack --json` prints it."""
 
     request: str
-    number: Number
+    number: Count
     host_type: str
-    host: Number
-    gpus: tuple[Number, ...]
+    host: Count
+    gpus: tuple[Count, ...]
     mode: ModeName | None = None
     part: str | None = None
-    start: Number | None = None
-    cards: tuple[Number, ...] = ()
+    start: Count | None = None
+    cards: tuple[Count, ...] = ()
     host_name: str | None = None
 
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from gpuplan.fleet.problem import Addition, HostType, Placed, Preemption, Problem, Result
 
-Host = tuple[str, int]
+HostNumber = tuple[str, int]
 
 
 def own_first(problem: Problem, result: Result) -> Result:
@@ -35,8 +35,8 @@ def own_first(problem: Problem, result: Result) -> Result:
 
 
 def _exchanged(
-    problem: Problem, used: set[Host], standing: set[Host]
-) -> Iterator[tuple[Host, Host]]:
+    problem: Problem, used: set[HostNumber], standing: set[HostNumber]
+) -> Iterator[tuple[HostNumber, HostNumber]]:
     """Bought hosts, the last ones first, each with a host that is there and not used."""
     for bought in (k for k in problem.hosts if k.available is None):
         free = [
@@ -54,14 +54,14 @@ def _plain(kind: HostType) -> HostType:
     return replace(kind, name="", available=None, names=(), place=None)
 
 
-def _added(item: Addition, to: dict[Host, Host]) -> Addition:
+def _added(item: Addition, to: dict[HostNumber, HostNumber]) -> Addition:
     if item.host is None:
         return item
     kind, host = to.get((item.host_type, item.host), (item.host_type, item.host))
     return replace(item, host_type=kind, host=host)
 
 
-def _preempting(item: Preemption, to: dict[Host, Host]) -> Preemption:
+def _preempting(item: Preemption, to: dict[HostNumber, HostNumber]) -> Preemption:
     return replace(
         item,
         placed=_on(item.placed, to),
@@ -72,6 +72,6 @@ def _preempting(item: Preemption, to: dict[Host, Host]) -> Preemption:
     )
 
 
-def _on(item: Placed, to: dict[Host, Host]) -> Placed:
+def _on(item: Placed, to: dict[HostNumber, HostNumber]) -> Placed:
     kind, host = to.get((item.host_type, item.host), (item.host_type, item.host))
     return replace(item, host_type=kind, host=host)

@@ -36,11 +36,11 @@ def pack_in_one_place(
         there = build(wanted, replace(asked, place=place), catalog)
         if there.problem is None:
             continue
-        found = _packed(there.problem)
-        lost = _refused(found[1]) > _refused(free[1])
-        if not lost and (best is None or found[1].cost < best[1][1].cost):
-            there.diagnostics.append(messages.one_place(place, free[1].cost, found[1].cost))
-            best = there, found
+        packed = _packed(there.problem)
+        lost = _refused(packed[1]) > _refused(free[1])
+        if not lost and (best is None or packed[1].cost < best[1][1].cost):
+            there.diagnostics.append(messages.one_place(place, free[1].cost, packed[1].cost))
+            best = there, packed
     if best is None:
         named = sorted(f"{k.name} ({', '.join(k.place)})" for k in used if k.place)
         built.diagnostics.append(messages.several_places(named))
@@ -67,18 +67,20 @@ def _refused(result: Result) -> int:
     return sum(len(r.numbers) for r in result.refused)
 
 
-def _tried(problem: Problem, used: Mapping[HostType, int], found: Rates) -> list[Place]:
+def _tried(problem: Problem, used: Mapping[HostType, int], by_place: Rates) -> list[Place]:
     """Where as many GPUs of the same types cost least, and where each type that may be rented costs
     least: what is packed may need one alone."""
     gpus = {kind.gpu: sum(len(n.gpus) for n in kind.nodes) * n for kind, n in used.items()}
 
     def cost(place: Place) -> tuple[float, Place]:
-        there = found[place]
+        there = by_place[place]
         dearest = max(there.values())  # in place of a type that is not there
         return sum(count * there.get(gpu, dearest) for gpu, count in gpus.items()), place
 
-    whole = sorted(p for p, rates in found.items() if gpus.keys() <= rates.keys())
+    whole = sorted(p for p, rates in by_place.items() if gpus.keys() <= rates.keys())
     tried = sorted(whole, key=cost)[:MOST_TRIED]
     for gpu in sorted({k.gpu for k in problem.hosts if k.place is not None}):
-        tried.append(min((p for p in found if gpu in found[p]), key=lambda p: (found[p][gpu], p)))
+        tried.append(
+            min((p for p in by_place if gpu in by_place[p]), key=lambda p: (by_place[p][gpu], p))
+        )
     return list(dict.fromkeys(tried))

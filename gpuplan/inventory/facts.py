@@ -168,6 +168,23 @@ class Observation:
 
 
 @record
+class Field:
+    """How the text of a fact becomes a value, and what to call one in a message. Every complete
+    output holds those that are `always`."""
+
+    attribute: str
+    convert: Callable[[str], Value | None]
+    expected: str
+    always: bool = False
+
+
+def field(
+    attribute: str, convert: Callable[[str], Value | None], expected: str, *, always: bool = False
+) -> Field:
+    return Field(attribute=attribute, convert=convert, expected=expected, always=always)
+
+
+@record
 class Reading:
     """`host` is the host's name where the text says it."""
 

@@ -35,8 +35,8 @@ def release(path: Path, stacks: Sequence[str]) -> str:
     inventory, sources = read_inventory(path)
     known = [a.stack for a in inventory.allocations]
     if missing := [s for s in stacks if s not in known]:
-        found = (allocations.holds_nothing(s, known) for s in missing)
-        raise RejectedInventory([*found], sources)
+        problems = (allocations.holds_nothing(s, known) for s in missing)
+        raise RejectedInventory([*problems], sources)
     return _written(path, inventory, [a for a in inventory.allocations if a.stack not in stacks])
 
 
@@ -59,7 +59,7 @@ def _written(path: Path, inventory: Inventory, every: Sequence[Allocation]) -> s
     old one is written so that this cannot be done."""
     text = allocations.rewritten(path.read_text(encoding="utf-8"), every)
     wanted = inventory.model_copy(update={"allocations": list(every)})
-    found = [validate(Inventory, document)[0] for document, _ in read_yaml(path.name, text)]
-    if found != [wanted]:
+    read_back = [validate(Inventory, document)[0] for document, _ in read_yaml(path.name, text)]
+    if read_back != [wanted]:
         raise Rejected([allocations.not_rewritten(path.name)])
     return text

@@ -24,9 +24,9 @@ def plain(text: str) -> str:
     rows = text.translate(_UNSEEN).split("\n")
     rows = [row.rstrip("\r") for row in rows]
     for before in _BEFORE:
-        found = [before.match(row) for row in rows]
-        if all(m or not row.strip() for m, row in zip(found, rows, strict=True)):
-            rows = [row[m.end() :] if m else row for m, row in zip(found, rows, strict=True)]
+        matches = [before.match(row) for row in rows]
+        if all(m or not row.strip() for m, row in zip(matches, rows, strict=True)):
+            rows = [row[m.end() :] if m else row for m, row in zip(matches, rows, strict=True)]
     width = _common_blanks(rows)
     return "\n".join(row[width:] for row in rows)
 

@@ -39,7 +39,7 @@ class Text:
 
 
 @dataclass(slots=True)
-class _Found:
+class _Container:
     """Contents below one given path, by their path in it."""
 
     path: Path
@@ -98,9 +98,9 @@ def _of(
         problems += container.problems
 
 
-def _containers(path: Path, problems: list[Diagnostic]) -> Iterator[_Found]:
+def _containers(path: Path, problems: list[Diagnostic]) -> Iterator[_Container]:
     """The folder itself and the archives in it, or the one archive."""
-    container = _Found(path)
+    container = _Container(path)
     if path.is_dir():
         files = sorted(itertools.islice(_below(path, problems), MOST_FILES + 1))
         if len(files) > MOST_FILES:
@@ -133,8 +133,8 @@ def _below(folder: Path, problems: list[Diagnostic]) -> Iterator[Path]:
         yield from (Path(where) / name for name in sorted(names))
 
 
-def _archive(path: Path) -> _Found:
-    container = _Found(path)
+def _archive(path: Path) -> _Container:
+    container = _Container(path)
     try:
         for member in members(path, LARGEST_FILE, MOST_FILES):
             if isinstance(member, Refused):
@@ -162,7 +162,7 @@ def _content(path: Path, problems: list[Diagnostic]) -> bytes | None:
     return content
 
 
-def _grouped(container: _Found) -> Iterator[tuple[str, str, str, bytes]]:
+def _grouped(container: _Container) -> Iterator[tuple[str, str, str, bytes]]:
     """Each file with the first folder that has files or siblings; one around all is no host."""
     stem = _COLLECTED.sub("", _COLLECTED.sub("", container.path.resolve().name))
     skip = _around([p.parts for p, _ in container.contents])

@@ -24,7 +24,7 @@ ClusterName = Annotated[
 ]
 
 
-class ReservationSpec(Document):
+class CapacityReservationSpec(Document):
     """Machines that were reserved; they are in one zone."""
 
     node: Text = required("The instance type that it holds.", "p5.48xlarge")
@@ -88,7 +88,7 @@ class ClusterSpec(Document):
         description="Instance types that are waited for.",
         examples=[[{"node": "a3-highgpu-8g", "kind": "flex-start", "longest": "3 d"}]],
     )
-    reservations: list[ReservationSpec] = Field(
+    reservations: list[CapacityReservationSpec] = Field(
         [],
         description="Capacity that was reserved.",
         examples=[

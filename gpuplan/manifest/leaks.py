@@ -34,10 +34,10 @@ def conceal(document: SourceDocument) -> list[Diagnostic]:
     return problems
 
 
-Secret = tuple[Path, str, str, bool]  # where, what is called so, why, whether by its form
+Leak = tuple[Path, str, str, bool]  # where, what is called so, why, whether by its form
 
 
-def _secrets(data: object, path: Path) -> Iterator[Secret]:
+def _secrets(data: object, path: Path) -> Iterator[Leak]:
     if isinstance(data, Mapping):
         public = data.get("public_variables")
         for key, value in data.items():
@@ -55,7 +55,7 @@ def _secrets(data: object, path: Path) -> Iterator[Secret]:
         yield from _text(data, path)
 
 
-def _text(text: str, path: Path) -> Iterator[Secret]:
+def _text(text: str, path: Path) -> Iterator[Leak]:
     reference = path[-3:-2] == ("secrets",)
     name = str(path[-2 if reference else -1]) if path else "the document"
     if kind := form(text):
@@ -64,7 +64,7 @@ def _text(text: str, path: Path) -> Iterator[Secret]:
         yield path, name, f"a name belongs here, and {reason}", True
 
 
-def _variables(values: Mapping[Any, Any], path: Path, public: list[object]) -> Iterator[Secret]:
+def _variables(values: Mapping[Any, Any], path: Path, public: list[object]) -> Iterator[Leak]:
     for name, value in values.items():
         if not isinstance(value, str) or not (reason := likeness(str(name), value)):
             continue
@@ -72,7 +72,7 @@ def _variables(values: Mapping[Any, Any], path: Path, public: list[object]) -> I
             yield (*path, name), str(name), reason, bool(form(value))
 
 
-def _words(words: list[Any], path: Path) -> Iterator[Secret]:
+def _words(words: list[Any], path: Path) -> Iterator[Leak]:
     """`--api-key VALUE` and `--api-key=VALUE`."""
     option = ""
     for number, word in enumerate(words):

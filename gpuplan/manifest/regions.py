@@ -7,7 +7,7 @@ from typing import Annotated
 from pydantic import Field
 
 from gpuplan.manifest.base import Count, Document, Text, optional, required
-from gpuplan.manifest.cluster import ClusterName, ReservationSpec, Zone
+from gpuplan.manifest.cluster import CapacityReservationSpec, ClusterName, Zone
 from gpuplan.manifest.quantities import Seconds
 
 
@@ -22,7 +22,7 @@ class RegionSpec(Document):
     existing: ClusterName | None = optional(
         "The name of a cluster that is there. Without it the region's stack makes one.", "shared"
     )
-    reservations: list[ReservationSpec] = Field(
+    reservations: list[CapacityReservationSpec] = Field(
         [],
         description="Capacity that was reserved in it.",
         examples=[

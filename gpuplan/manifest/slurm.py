@@ -28,12 +28,12 @@ Folder = Annotated[
 def _moment(text: str) -> str:
     """A local time to the second. Raises ValueError."""
     try:
-        found = datetime.fromisoformat(text)
+        moment = datetime.fromisoformat(text)
     except ValueError as problem:
         raise ValueError(f"'{text}' is no time, as 2026-12-01T08:00") from problem
-    if found.tzinfo is not None or "T" not in text:
+    if moment.tzinfo is not None or "T" not in text:
         raise ValueError(f"'{text}' is no local time of the cluster, as 2026-12-01T08:00")
-    return found.isoformat(timespec="seconds")
+    return moment.isoformat(timespec="seconds")
 
 
 Moment = Annotated[

@@ -77,8 +77,8 @@ def json_place(text: str, problem: ValueError) -> tuple[int, int]:
     """Line and column, from 1."""
     if isinstance(problem, JSONDecodeError):
         return problem.lineno, problem.colno
-    found = _LONG.search(text)
-    start = found.start() if found else 0
+    match = _LONG.search(text)
+    start = match.start() if match else 0
     return text.count("\n", 0, start) + 1, start - text.rfind("\n", 0, start)
 
 

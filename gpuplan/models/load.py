@@ -51,9 +51,9 @@ def known(name: str) -> Model | None:
 def bundled(name: str) -> Model | None:
     """A known model by its identifier, in any case, with or without the organisation."""
     for names, made in ((bundled_names, _bundled), (_releases, _relative)):
-        found = _spelled(name, names())
-        if found is not None:
-            return made(found)
+        identifier = _spelled(name, names())
+        if identifier is not None:
+            return made(identifier)
     return None
 
 

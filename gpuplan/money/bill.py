@@ -110,10 +110,16 @@ def _machines(plan: Plan, said: Extras) -> Iterator[Part]:
 def _with_runs(plan: Plan) -> Iterator[Part]:
     """What stays, and what ends or recurs in its dearest month: they share nodes."""
     cost, again = plan.cost, plan.cost.recurring_usd_per_month or Decimal(0)
+    runs = {w.node_pool for w in plan.workloads if w.usd_per_run is not None}
+    staying = {w.node_pool for w in plan.workloads if w.usd_per_run is None}
     if cost.staying_usd_per_month:
         yield Part(
             name="nodes that stay",
-            what=", ".join(p.shape for p in plan.node_pools),
+            what=", ".join(
+                f"{p.shape}, shared with runs" if p.name in runs else p.shape
+                for p in plan.node_pools
+                if p.name in staying
+            ),
             state="priced",
             usd_per_month=cost.staying_usd_per_month,
             source=cost.price_source,

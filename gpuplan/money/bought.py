@@ -78,14 +78,14 @@ def groups_of(
 def one_price(groups: Sequence[Group]) -> tuple[str, ...]:
     """That one stated price, or power, is taken of nodes with several GPU types, where it is."""
     gpus = sorted({g.gpu for g in groups})
-    found = []
+    notes = []
     for name in ("owned.purchase", "owned.power", "rented.server"):
         values = [g.values.get(name) for g in groups]
         if len(gpus) > 1 and len(set(values)) == 1 and values[0] is not None and values[0].given:
-            found.append(
+            notes.append(
                 f"{name} is taken of every node, with {' as with '.join(gpus)}: it may differ"
             )
-    return tuple(found)
+    return tuple(notes)
 
 
 def rented_per_month(groups: Sequence[Group]) -> Decimal | None:

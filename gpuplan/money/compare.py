@@ -102,11 +102,11 @@ def compare(asked: Asked, planner: Planner, lists: Lists, catalog: Catalog) -> C
     beside = partial(_fleet, lists=lists, said=asked.said)
     ends = _ends(asked, quarters)
     fleets = {t: _fleets(t, ends, partial(_whole, planner), beside) for t in named}
-    courses = {t: _rented_course(t, found, asked, lists) for t, found in fleets.items()}
+    courses = {t: _rented_course(t, planned, asked, lists) for t, planned in fleets.items()}
 
     def parts(target: str, share: Decimal) -> Sequence[Fleet] | str:
-        found = _fleets(target, ends, lambda t, month: planner(t, month, share), beside)
-        return found if isinstance(found, str) else found[0]
+        planned = _fleets(target, ends, lambda t, month: planner(t, month, share), beside)
+        return planned if isinstance(planned, str) else planned[0]
 
     several = region_courses(asked.regions, asked.limits, parts, asked.months)
     base = _base(fleets, courses)
@@ -151,7 +151,7 @@ def _beside_own(plan: Plan, said: Extras, lists: Lists) -> tuple[Part, ...]:
 
 def _base(fleets: Mapping[str, Planned | str], courses: Mapping[str, Course]) -> Planned | None:
     """The cheapest that is planned; without any price the first."""
-    planned = {name: found for name, found in fleets.items() if not isinstance(found, str)}
+    planned = {n: plans for n, plans in fleets.items() if not isinstance(plans, str)}
     priced = {n: c.total for n in planned if (c := courses[n]).total is not None}
     best = min(priced, key=lambda n: (priced[n] or 0, n), default=next(iter(planned), None))
     return None if best is None else planned[best]

@@ -51,7 +51,7 @@ UsdPerKwMonth = Annotated[
     Decimal, *_money(units.parse_usd_per_kw_month, "$200/kW/month"), Field(gt=0)
 ]
 Power = Annotated[Decimal, *_money(_watts, "10.2 kW"), Field(gt=0)]
-Part = Annotated[Decimal, BeforeValidator(_decimal), Field(ge=0, le=1)]
+Fraction = Annotated[Decimal, BeforeValidator(_decimal), Field(ge=0, le=1)]
 Ratio = Annotated[Decimal, BeforeValidator(_decimal), Field(ge=1, le=5)]
 Number = Annotated[Decimal, BeforeValidator(_decimal), Field(gt=0, le=10**6)]
 
@@ -104,9 +104,9 @@ class Colocation(Document):
 class Financing(Document):
     """An annuity for `share` of the purchase."""
 
-    rate: Annotated[Spread[Part], EITHER]
+    rate: Annotated[Spread[Fraction], EITHER]
     months: Count
-    share: Part = Decimal(1)
+    share: Fraction = Decimal(1)
 
 
 class OwnedNode(Document):
@@ -123,18 +123,18 @@ class Owned(Document):
     nodes: dict[str, OwnedNode] = {}
 
     purchase: Annotated[Spread[Usd], TEXT] | None = None
-    network_share: Annotated[Spread[Part], EITHER] | None = None
+    network_share: Annotated[Spread[Fraction], EITHER] | None = None
     financing: Financing | None = None
     power: Annotated[Spread[Power], TEXT] | None = None
-    load: Annotated[Spread[Part], EITHER] | None = None
+    load: Annotated[Spread[Fraction], EITHER] | None = None
     pue: Annotated[Spread[Ratio], NUMBER] | None = None
     tariff: Annotated[Spread[UsdPerKwh], TEXT] | None = None
     colocation: Colocation | None = None
     facility: Annotated[Spread[UsdPerMonth], TEXT] | None = None
-    maintenance: Annotated[Spread[Part], EITHER] | None = None
+    maintenance: Annotated[Spread[Fraction], EITHER] | None = None
     staff: Annotated[Spread[UsdPerMonth], TEXT] | None = None
     life_months: Count | None = None
-    residual: Annotated[Spread[Part], EITHER] | None = None
+    residual: Annotated[Spread[Fraction], EITHER] | None = None
 
 
 class Rented(Document):
@@ -149,8 +149,8 @@ class Rented(Document):
 class Level(Document):
     """The part of the hours in which the load is at most `load` of its peak."""
 
-    hours: Part
-    load: Part
+    hours: Fraction
+    load: Fraction
 
 
 class RegionSpec(Document):
@@ -196,10 +196,10 @@ def read_costs(path: Path, sources: Sources, gpus: Sequence[str]) -> Costs:
     """`gpus` are the types that there are. Raises `Rejected` with every problem of the file."""
     remedy = "it begins with apiVersion: gpuplan.dev/costs/v1 (docs/cost.md)"
     document, problems = read_document(path, path.name, sources, remedy)
-    found: tuple[Costs | None, tuple[Diagnostic, ...]] = (None, ())
+    checked: tuple[Costs | None, tuple[Diagnostic, ...]] = (None, ())
     if document is not None:
-        found = validate(Costs, document)
-    costs, wrong = found
+        checked = validate(Costs, document)
+    costs, wrong = checked
     if problems or wrong or costs is None:
         raise Rejected([*problems, *wrong])
     named = costs.owned.nodes if costs.owned else {}

@@ -39,13 +39,13 @@ def assumed_curve(mean: Decimal, peak: Decimal, busy_share: Decimal, steps: int 
 
 def shares(curve: Curve, nodes: int) -> tuple[Decimal, ...]:
     """Of the first, second, … node the part of the hours in which the load needs it."""
-    found = [Decimal(0)] * nodes
+    needed = [Decimal(0)] * nodes
     before = Decimal(0)
     for hours, load in curve:
         for number in range(min(nodes, ceil(load * nodes))):
-            found[number] += hours - before
+            needed[number] += hours - before
         before = hours
-    return tuple(found)
+    return tuple(needed)
 
 
 def split(curve: Curve, nodes: int, owned_per_month: Decimal, rented_per_month: Decimal) -> Split:

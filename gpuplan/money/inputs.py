@@ -60,11 +60,11 @@ def inputs(
 ) -> dict[str, Value]:
     """By name, of a pool's nodes. What is neither given nor known is not in it. A server that is
     given has no set-up and no least time of a listed one."""
-    found = {value.name: value for value in _usual(pool, catalog)}
+    values = {value.name: value for value in _usual(pool, catalog)}
     said = {value.name: value for value in given}
     if "rented.server" not in said:
-        found |= {value.name: value for value in _server(pool, tariffs)}
-    return found | said
+        values |= {value.name: value for value in _server(pool, tariffs)}
+    return values | said
 
 
 def typical(values: Inputs) -> dict[str, Decimal]:

@@ -101,11 +101,11 @@ def _assumed(plan: Plan) -> tuple[Curve | None, str]:
         )
         if mean and peak:
             busy = busy_share(work, numbers)
-            found = assumed_curve(Decimal(repr(mean)), Decimal(repr(peak)), busy)
+            curve = assumed_curve(Decimal(repr(mean)), Decimal(repr(peak)), busy)
             power = significant(peak / mean - 1)
             said = (
                 f"assumed: the load of {work.name} in its busy hours is peak × x ^ {power}, whose "
                 "mean is the manifest's; state `load_duration` in the costs file"
             )
-            return found, said
+            return curve, said
     return None, ""

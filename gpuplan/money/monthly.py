@@ -24,13 +24,13 @@ class Terms:
 
 def terms(group: Group) -> Terms | None:
     """None where nobody states a price."""
-    found = {
+    stated = {
         n: group.values[f"rented.{n}"].typical for n in FIELDS if f"rented.{n}" in group.values
     }
-    if "server" not in found:
+    if "server" not in stated:
         return None
     return Terms(
-        price=found["server"], setup=found.get("setup", ZERO), months=int(found.get("months", 1))
+        price=stated["server"], setup=stated.get("setup", ZERO), months=int(stated.get("months", 1))
     )
 
 
@@ -44,7 +44,7 @@ def by_the_month(
     what is left of the time that each is rented for at least is paid in the last month."""
     shape = ", ".join(f"{g.nodes} × {g.name}" for g in quarters[-1])
     known = {g.name: terms(g) for groups in quarters for g in groups}
-    if missing := [name for name, found in known.items() if found is None]:
+    if missing := [name for name, rent in known.items() if rent is None]:
         why = f"unpriced: state `rented.server` in the costs file, for {', '.join(missing)}"
         return Course(name="rented", machines=shape, why=why)
     extra = total(beside)

@@ -26,17 +26,17 @@ def courses(
 
 def _cheapest(planned: Mapping[str, Sequence[Fleet] | str], count: int, months: int) -> Course:
     name = f"{count} regions"
-    found = {
+    by_target = {
         target: by_the_hour(target, fleet, months)
         for target, fleet in planned.items()
         if not isinstance(fleet, str)
     }
-    priced = sorted((c.total, t) for t, c in found.items() if c.total is not None)
+    priced = sorted((c.total, t) for t, c in by_target.items() if c.total is not None)
     if len(priced) < count:
         why = f"{len(priced)} of them can be planned and priced"
         return Course(name=name, machines="", why=why)
     chosen = [target for _, target in priced[:count]]
-    every = [found[target] for target in chosen]
+    every = [by_target[target] for target in chosen]
     words = []
     for target in chosen:
         fleet = planned[target]

@@ -35,8 +35,8 @@ def bars(values: Values, difference: Difference) -> tuple[Bar, ...]:
     middle = difference(values)
     if middle is None:
         return ()
-    found = [bar for v in values.values() if (bar := _bar(v, values, difference, middle))]
-    return tuple(sorted(found, key=lambda bar: (-bar.width, bar.name)))
+    drawn = [bar for v in values.values() if (bar := _bar(v, values, difference, middle))]
+    return tuple(sorted(drawn, key=lambda bar: (-bar.width, bar.name)))
 
 
 def _bar(value: Value, values: Values, difference: Difference, middle: Decimal) -> Bar | None:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from decimal import Decimal
 from typing import Literal
 
-from gpuplan.catalog.market import Capacity, Instance, Market, RegionPrice
+from gpuplan.catalog.market import CapacityKind, Instance, Market, RegionPrice
 from gpuplan.catalog.tariffs import Tariffs
 from gpuplan.frozen import frozen, record
 from gpuplan.money.parts import State
@@ -56,10 +56,10 @@ def ways(plan: Plan, lists: Lists) -> Iterator[Way]:
     """Of each pool that is rented in a known region."""
     for pool in plan.node_pools:
         place = pool.rented_from
-        found = pool.node_type and lists.market.instance(pool.node_type)
-        if place and found and found[1].provider == place[0]:
+        listed = pool.node_type and lists.market.instance(pool.node_type)
+        if place and listed and listed[1].provider == place[0]:
             on_it = [w for w in plan.workloads if w.node_pool == pool.name]
-            yield from _of_pool(pool, found[1], lists, on_it)
+            yield from _of_pool(pool, listed[1], lists, on_it)
 
 
 def _of_pool(
@@ -99,7 +99,7 @@ def _listed(
     region: str,
     market: Market,
 ) -> Way:
-    capacity: Capacity = "spot" if kind == "spot" else "on-demand"
+    capacity: CapacityKind = "spot" if kind == "spot" else "on-demand"
     price = next((p for p in market.rates(machine, capacity) if p.region == region), None)
     if price is None:
         return Way(pool=pool.name, kind=kind, state=_absent(machine, region, capacity, market))
@@ -117,7 +117,7 @@ def _when(price: RegionPrice) -> str:
     return price.date if price.dated else ""
 
 
-def _absent(machine: Instance, region: str, capacity: Capacity, market: Market) -> State:
+def _absent(machine: Instance, region: str, capacity: CapacityKind, market: Market) -> State:
     """Not offered where a list of the provider has the region's prices of that kind, but not this
     machine's; else nobody knows. What somebody saw of one machine on one day is no list."""
     listed = Counter(

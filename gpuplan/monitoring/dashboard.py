@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any
 
 from gpuplan.monitoring import metrics, queries
 from gpuplan.monitoring.scrape import told
 from gpuplan.plan.model import Plan, Workload
+from gpuplan.render.commented import Tree
 
 SCHEMA = 39  # of dashboards. Source: Grafana, packages/grafana-schema, dashboard_kind.cue
 SOURCE = {"type": "prometheus", "uid": "prometheus"}
 WIDTH, HEIGHT, PER_ROW = 8, 8, 3
 
-Tree = dict[str, Any]
 Query = tuple[str, str]  # a legend, PromQL
 
 

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 from gpuplan.engines import durations
 from gpuplan.monitoring import metrics, queries
 from gpuplan.monitoring.scrape import ENGINE_JOB, GPU_JOB, INTERVAL_SECONDS, told
 from gpuplan.plan.model import Plan, Workload
+from gpuplan.render.commented import Tree
 
-Tree = dict[str, Any]
 HOLDS = "10m"  # for so long before anybody is told
 
 

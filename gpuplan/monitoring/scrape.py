@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from gpuplan.engines.container import listening_port
 from gpuplan.monitoring.metrics import ENGINES
 from gpuplan.plan.model import Plan, Workload, record
+from gpuplan.render.commented import Tree
 
 INTERVAL_SECONDS = 15
 ENGINE_JOB, GPU_JOB = "engines", "gpus"
-
-Tree = dict[str, Any]
 
 
 @record

@@ -11,24 +11,24 @@ from gpuplan.online.hub import HUB, commit
 from gpuplan.online.registry import image_digest
 from gpuplan.plan.outside.pins import Pin
 
-Found = dict[tuple[str, str], str]
+Values = dict[tuple[str, str], str]
 
 
 def ask(
     pins: Iterable[Pin], hub: str = HUB, progress: Callable[[str], None] = lambda _: None
-) -> tuple[Found, tuple[Diagnostic, ...]]:
+) -> tuple[Values, tuple[Diagnostic, ...]]:
     """What was found of those without a value, and one message for each that was not."""
     asked: dict[str, Callable[[str], str]] = {
         "chart": lambda name: chart_digest(*name.split(" ")),
         "image": image_digest,
         "model": lambda name: commit(name, hub),
     }
-    found: Found = {}
+    values: Values = {}
     problems: list[Diagnostic] = []
     for pin in (p for p in pins if p.value is None):
         progress(f"asking for {pin.name}")
         try:
-            found[pin.kind, pin.name] = asked[pin.kind](pin.name)
+            values[pin.kind, pin.name] = asked[pin.kind](pin.name)
         except Rejected as rejected:
             problems += rejected.diagnostics
-    return found, tuple(dict.fromkeys(problems))
+    return values, tuple(dict.fromkeys(problems))

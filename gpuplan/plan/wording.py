@@ -120,9 +120,9 @@ def division(parallelism: Tree) -> list[str]:
     """How a replica is divided over its GPUs: `tensor parallel 4`, `pipeline parallel 2`."""
     kinds = ("tensor", "context", "pipeline", "expert")
     sizes = ((kind, parallelism[f"{kind}_parallel_size"]) for kind in kinds)
-    found = [f"{kind} parallel {size}" for kind, size in sizes if size > 1]
+    words = [f"{kind} parallel {size}" for kind, size in sizes if size > 1]
     copies = parallelism.get("state_copies")
-    return [*found, f"{copies} copies of the states"] if copies else found
+    return [*words, f"{copies} copies of the states"] if copies else words
 
 
 def layout(item: Tree) -> tuple[str, str, str]:

@@ -35,8 +35,8 @@ def _indent(row: str) -> int:
 
 
 def _key(rows: list[str], first: int, last: int, indent: int, key: str) -> int | None:
-    heads = (" " * indent + f"{key}:", " " * (indent - 2) + f"- {key}:")
-    return next((i for i in range(first, last) if rows[i].startswith(heads)), None)
+    head = " " * indent + f"{key}:"
+    return next((i for i in range(first, last) if rows[i].startswith(head)), None)
 
 
 def _item(rows: list[str], first: int, last: int, indent: int, name: str) -> int | None:

@@ -81,10 +81,10 @@ def _add_inventory(manifest: SourceDocument, plan: Plan, sources: Sources) -> No
 
 def _at(document: SourceDocument, path: tuple[str | int, ...], name: str | None) -> bool:
     """Whether something stands at `path`; where that is a host's own name, whether it is `name`."""
-    found = document.data
+    value = document.data
     for part in path:
         try:
-            found = found[part]  # type: ignore[index]
+            value = value[part]  # type: ignore[index]
         except (IndexError, KeyError, TypeError):
             return False
-    return found == name if name is not None and isinstance(found, str) else True
+    return value == name if name is not None and isinstance(value, str) else True

@@ -167,16 +167,15 @@ def apply(
     for verdict in verdicts:
         matching = [w for w in waivers if not w.problems and _covers(w, verdict)]
         used.update(matching)
-        valid = (w for w in matching if is_valid(w, as_of, longest_days))
+        valid = (w for w in matching if _is_granted(w, as_of, longest_days))
         waiver = next(valid, None)
         marked.append(replace(verdict, suppression=_suppression(waiver)) if waiver else verdict)
     return tuple(marked), frozenset(used)
 
 
-def is_valid(waiver: Waiver, as_of: date, longest_days: int) -> bool:
-    """Whether the waiver is complete, not expired, and not granted for too long."""
-    if waiver.problems or waiver.expires is None:
-        return False
+def _is_granted(waiver: Waiver, as_of: date, longest_days: int) -> bool:
+    """Whether the waiver, which is complete, has not expired, and is not granted for too long."""
+    assert waiver.expires is not None
     return 0 <= (waiver.expires - as_of).days <= longest_days
 
 
@@ -184,8 +183,8 @@ def _covers(waiver: Waiver, verdict: Verdict) -> bool:
     if waiver.rule != verdict.rule:
         return False
     if waiver.inline:
-        here = (waiver.line or 0, (waiver.line or 0) + 1)
-        return waiver.file == verdict.file and verdict.line in here
+        assert waiver.line is not None
+        return waiver.file == verdict.file and verdict.line in (waiver.line, waiver.line + 1)
     return fnmatchcase(f"{verdict.stack}/{verdict.resource}", waiver.match)
 
 

@@ -67,9 +67,9 @@ def _revealed(key: str, value: Any, resource: Registered) -> Any:
     encoded = key == "data" and resource.inputs.get("kind") == "Secret"
     mask = base64.b64encode(MASK.encode()).decode() if encoded else MASK
 
-    def leaf(found: Any) -> Any:
-        if isinstance(found, Secret):
-            return transform(found.shape, lambda v: mask if v == MASK else leaf(v))
-        return UNKNOWN_TEXT if isinstance(found, Unknown) else found
+    def leaf(leaf_value: Any) -> Any:
+        if isinstance(leaf_value, Secret):
+            return transform(leaf_value.shape, lambda v: mask if v == MASK else leaf(v))
+        return UNKNOWN_TEXT if isinstance(leaf_value, Unknown) else leaf_value
 
     return transform(value, leaf)

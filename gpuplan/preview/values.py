@@ -21,8 +21,8 @@ ASSET_SIGNATURE = "c44067f5952c0a294b673a41bacd8c17"
 ARCHIVE_SIGNATURE = "0def7320c3a5731c473e5ecbe6d01bc7"
 RESOURCE_SIGNATURE = "5cf8f73096256a8f31e491e813e4eb8e"
 
-Step = str | int
-Route = tuple[Step, ...]
+Key = str | int
+Route = tuple[Key, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,7 +214,7 @@ def route_text(route: Route) -> str:
 
 def parse_route(text: str) -> Route:
     """The inverse of `route_text`; `*` in brackets stands for any element. Raises ValueError."""
-    route: list[Step] = []
+    route: list[Key] = []
     at = 0
     while at < len(text):
         if text.startswith('["', at):

@@ -22,18 +22,18 @@ def hostlist(names: Iterable[str]) -> str:
 
 def hosts(text: str, most: int = MOST) -> tuple[str, ...] | None:
     """The names of a list in its order; None where it is not one, or has more than `most`."""
-    found: list[str] = []
+    names: list[str] = []
     at = 0
     while at < len(text):
         match = _PART.match(text, at)
         if match is None or match.end() == at:
             return None
         numbers = [""] if match["ranges"] is None else _numbers(match["ranges"])
-        if numbers is None or len(found) + len(numbers) > most:
+        if numbers is None or len(names) + len(numbers) > most:
             return None
-        found += [f"{match['prefix']}{n}{match['rest']}" for n in numbers]
+        names += [f"{match['prefix']}{n}{match['rest']}" for n in numbers]
         at = match.end()
-    return tuple(found) if all(found) else None
+    return tuple(names) if all(names) else None
 
 
 def _numbers(text: str) -> list[str] | None:

@@ -47,8 +47,8 @@ class Commented:
     value: Expression
 
 
-Scalar = str | int | float | None
-Expression = Scalar | Name | Call | Commented | Sequence["Expression"] | Mapping[str, "Expression"]
+Values = Sequence["Expression"] | Mapping[str, "Expression"]
+Expression = str | int | float | None | Name | Call | Commented | Values
 
 _ESCAPES = {"\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t"}
 

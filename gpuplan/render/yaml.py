@@ -15,7 +15,7 @@ from functools import cache, lru_cache
 from json.encoder import encode_basestring
 
 Scalar = str | int | float | Decimal | bool | None
-Tree = Scalar | list["Tree"] | tuple["Tree", ...] | dict[str, "Tree"]
+Data = Scalar | list["Data"] | tuple["Data", ...] | dict[str, "Data"]
 _NESTED = (dict, list, tuple)
 
 WIDTH = 100
@@ -71,7 +71,7 @@ def key(text: str) -> str:
     return text if _KEY.fullmatch(text) and text.casefold() not in _KEYWORDS else quoted(text)
 
 
-def _flow(node: Tree) -> str | None:
+def _flow(node: Data) -> str | None:
     """`node` as JSON when it is a collection of scalars, else None."""
     if isinstance(node, dict):
         parts = [f"{quoted(k)}: {_json(v)}" for k, v in node.items() if not isinstance(v, _NESTED)]
@@ -92,11 +92,11 @@ def inline(value: object) -> str:
     return scalar(value)  # type: ignore[arg-type]
 
 
-def _json(node: Tree) -> str:
+def _json(node: Data) -> str:
     return scalar(node, flow=True)  # type: ignore[arg-type]
 
 
-def _write(node: Tree, indent: int, out: list[str], lead: str) -> None:
+def _write(node: Data, indent: int, out: list[str], lead: str) -> None:
     """Lines of a collection onto `out`; `lead` stands before the first."""
     pad = " " * indent
     if isinstance(node, dict):
@@ -115,7 +115,7 @@ def _write(node: Tree, indent: int, out: list[str], lead: str) -> None:
         lead = pad
 
 
-def _entry(head: str, value: Tree, indent: int, out: list[str]) -> None:
+def _entry(head: str, value: Data, indent: int, out: list[str]) -> None:
     if not isinstance(value, _NESTED):
         out.append(f"{head} {scalar(value)}")
         return
@@ -129,7 +129,7 @@ def _entry(head: str, value: Tree, indent: int, out: list[str]) -> None:
     _write(value, inner, out, " " * inner)
 
 
-def dumps(tree: dict[str, Tree]) -> str:
+def dumps(tree: dict[str, Data]) -> str:
     """The canonical text of a mapping; ends with a newline."""
     out: list[str] = []
     _write(tree, 0, out, "")

@@ -97,13 +97,13 @@ class EvidenceTimes:
     @cached_property
     def _corrections(self) -> list[tuple[float, float]]:
         """(log2 of the load, corrected over modelled time of a token), by load."""
-        found = {}
+        by_load = {}
         for prefix in {"limit.", self._expected}:
             load = self._known.value(f"{prefix}sequences")
             token = self._known.value(f"{prefix}closed_token_seconds")
             modelled = self._known.value(f"{prefix}modelled_token_seconds")
-            found[math.log2(load)] = token / modelled
-        return sorted(found.items())
+            by_load[math.log2(load)] = token / modelled
+        return sorted(by_load.items())
 
     def corrected(self, sequences: float) -> float:
         place, points = math.log2(sequences), self._corrections

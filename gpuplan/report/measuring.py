@@ -8,7 +8,14 @@ from gpuplan.plan.wording import Tree
 from gpuplan.units import format_quantity, format_usd, plural
 
 SHORTEST_SECONDS = 60.0  # of a run: shorter ones measure how a server starts
-_NAMES = ("sequences", "interval_low", "interval_high", "replicas", "run_seconds")
+_NAMES = (
+    "sequences",
+    "token_seconds",
+    "interval_low",
+    "interval_high",
+    "replicas",
+    "run_seconds",
+)
 
 
 def measuring(work: Tree, index: Mapping[str, Tree], pool: Tree) -> Iterator[str]:
@@ -16,23 +23,23 @@ def measuring(work: Tree, index: Mapping[str, Tree], pool: Tree) -> Iterator[str
     where the plan has no evidence of it."""
     entries = [index.get(f"{work['name']}.measuring.{name}") for name in _NAMES]
     token = next((m for m in work.get("metrics", ()) if m["name"] == "time_per_output_token"), None)
-    found = [float(entry["value"]) for entry in entries if entry is not None]
-    if token is None or len(found) < len(_NAMES):
+    values = [float(entry["value"]) for entry in entries if entry is not None]
+    if token is None or len(values) < len(_NAMES):
         return
-    sequences, low, high, replicas, seconds = found
-    likely = token["estimate"]["value"]
+    sequences, likely, low, high, replicas, seconds = values
+    planned = token["estimate"]
     now, then = (
-        f"{format_quantity(least, 's')} – {format_quantity(most, 's')}"
+        f"{format_quantity(likely * least, 's')} – {format_quantity(likely * most, 's')}"
         for least, most in (
-            (token["estimate"]["low"], token["estimate"]["high"]),
-            (likely * low, likely * high),
+            (planned["low"] / planned["value"], planned["high"] / planned["value"]),
+            (low, high),
         )
     )
     gpus = work["gpu_count"] // work["replicas"]
     lasts = format_quantity(max(seconds, SHORTEST_SECONDS), "s")
     many = plural(max(round(sequences), 1), "request")
     yield f"  measuring  one replica on {gpus} × {work['gpu']}, {many} at once, {lasts},"
-    yield f"    narrows the time per output token from {now} to {then};"
+    yield f"    narrows the time per output token there from {now} to {then};"
     worth = _worth(work, int(replicas), pool)
     yield f"    where it is {format_quantity(likely, 's')} as predicted, {worth}"
     yield "    (`gpuplan accuracy CSV --calibrate DIR`, then `platform.calibration: DIR`)"

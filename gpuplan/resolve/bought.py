@@ -33,8 +33,8 @@ def bought(where: Where, catalog: Catalog) -> tuple[list[GpuOffer], list[Diagnos
             continue
         if platform.node is not None:
             offers.append(_described(where, platform.node, gpu, catalog))
-        elif found := list(_shaped(where, gpu, catalog)):
-            offers += found if named or gpu.vendor == FIRST else _priced(found)
+        elif shaped := list(_shaped(where, gpu, catalog)):
+            offers += shaped if named or gpu.vendor == FIRST else _priced(shaped)
         elif named is not None and platform.nodes is None:
             absent.append(_no_node(where, name, catalog, place))
     problems += messages.without_machines(absent, others=bool(offers))
@@ -110,10 +110,10 @@ def _shaped(where: Where, gpu: Gpu, catalog: Catalog) -> Iterator[GpuOffer]:
     manifest has a price of its own."""
     names = tuple(where.platform.nodes or ())
     wanted = Wanted(where.provider, where.platform.region, names, place=where.place)
-    found = shapes(catalog, gpu.identifier, wanted)
+    listed = shapes(catalog, gpu.identifier, wanted)
     if where.spot and gpu.identifier not in where.platform.prices:
-        found += shapes(catalog, gpu.identifier, wanted._replace(capacity="spot"))
-    for shape in found:
+        listed += shapes(catalog, gpu.identifier, wanted._replace(capacity="spot"))
+    for shape in listed:
         yield _offer(where, gpu, shape, catalog)
 
 

@@ -56,8 +56,10 @@ def answers(
         if isinstance(demand, TrainingDemand) and _asked_of_runs(demand, kind, only):
             progress(f"asking {demand.name}")
             curve = kind == "frontier"
-            found = frontier_of_runs(demand, site) if curve else runs(demand, site, nodes, budget)
-            yield Answer(question=_question(demand, budget), runs=found)
+            planned_runs = (
+                frontier_of_runs(demand, site) if curve else runs(demand, site, nodes, budget)
+            )
+            yield Answer(question=_question(demand, budget), runs=planned_runs)
         if not isinstance(demand, GROWING):
             continue
         language = isinstance(demand, LanguageDemand) and not _apart(demand)
@@ -125,8 +127,8 @@ def _models(resolved: Resolved, number: int, catalog: Catalog, site: Site) -> It
     """Every bundled model of the workload's kind, the largest first."""
     own = resolved.demands[number]
     assert isinstance(own, ModelDemand)
-    found = (known(name) for name in (*bundled_names(), *vision_names()))
-    models = [m for m in found if m is not None and _alike(m, own.model)]
+    every_model = (known(name) for name in (*bundled_names(), *vision_names()))
+    models = [m for m in every_model if m is not None and _alike(m, own.model)]
     for model in sorted(models, key=lambda m: (-m.parameters, m.identifier)):
         fit = ModelFit(model=model.identifier, parameters=model.parameters)
         try:

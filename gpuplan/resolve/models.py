@@ -28,13 +28,13 @@ from gpuplan.source import Origin
 
 def find_model(spec: ModelDimensions | None, folder: Path, at: Origin) -> Model | None:
     """The facts of the model that `spec` names. Raises `Rejected`."""
-    model = _found(spec, folder, at) if spec else None
+    model = _known(spec, folder, at) if spec else None
     if isinstance(model, Transformer) and model.role != "decoder" and model.pooling is None:
         raise Rejected([messages.no_decoder(model.architecture, at)])
     return model
 
 
-def _found(spec: ModelDimensions, folder: Path, at: Origin) -> Model:
+def _known(spec: ModelDimensions, folder: Path, at: Origin) -> Model:
     given = [n for n in ("path", "config") if getattr(spec, n) is not None]
     if len(given) > 1:
         raise Rejected([messages.several_ways(given, at)])

@@ -8,7 +8,7 @@ from dataclasses import replace
 from functools import partial
 
 from gpuplan.catalog.load import Catalog
-from gpuplan.catalog.market import Capacity
+from gpuplan.catalog.market import CapacityKind
 from gpuplan.catalog.shapes import Place, Wanted, rates_by_place
 from gpuplan.diagnostics import Change
 from gpuplan.inventory.v1 import Inventory
@@ -22,7 +22,7 @@ from gpuplan.source import Origin
 from gpuplan.targets import TARGETS
 
 GPUS_OF_NODES = (2, 4, 8)
-CAPACITIES: tuple[Capacity, ...] = ("on-demand", "spot")
+CAPACITIES: tuple[CapacityKind, ...] = ("on-demand", "spot")
 
 
 def other_sites(resolved: Resolved, catalog: Catalog) -> Iterator[OtherSite]:
@@ -78,13 +78,13 @@ def places(resolved: Resolved, catalog: Catalog) -> Iterator[Offered]:
     platform = resolved.loaded.manifest.platform
     provider = platform.provider or TARGETS[platform.target].provider
     gpus = {offer.gpu.identifier for offer in resolved.site.gpus}
-    found: dict[Place, dict[str, float]] = {}
+    by_place: dict[Place, dict[str, float]] = {}
     for capacity in CAPACITIES if _spot(resolved) else CAPACITIES[:1]:
         wanted = Wanted(provider, platform.region, tuple(platform.nodes or ()), capacity)
         for name, rates in rates_by_place(catalog, sorted(gpus), wanted).items():
-            known = found.setdefault(name, {})
+            known = by_place.setdefault(name, {})
             known |= {g: min(usd, known.get(g, usd)) for g, usd in rates.items()}
-    for name, rates in sorted(found.items()):
+    for name, rates in sorted(by_place.items()):
         own = {g: float(usd) for g, usd in platform.prices.items() if g in rates}
         yield Offered(name, rates | own, partial(_site, resolved, catalog, None, place=name))
 

@@ -158,11 +158,13 @@ def plannable(
     there are no others all stay: then their names are errors."""
     hosts = inventory.hosts
     numbers = range(len(hosts))
-    found = {n: [*_of_host(inventory, n, document, catalog, target)] for n in numbers}
-    if all(found[n] for n, host in enumerate(hosts) if host.gpus):
+    problems = {n: [*_of_host(inventory, n, document, catalog, target)] for n in numbers}
+    if all(problems[n] for n, host in enumerate(hosts) if host.gpus):
         return inventory, ()
-    kept = [nothing_of(host) if found[n] else host for n, host in enumerate(hosts)]
-    warnings = (messages.left_out(p, hosts[n].names) for n, each in found.items() for p in each[:1])
+    kept = [nothing_of(host) if problems[n] else host for n, host in enumerate(hosts)]
+    warnings = (
+        messages.left_out(p, hosts[n].names) for n, each in problems.items() for p in each[:1]
+    )
     return inventory.model_copy(update={"hosts": kept}), tuple(warnings)
 
 

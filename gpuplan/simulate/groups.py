@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from gpuplan.kubernetes.runs import gangs
-from gpuplan.simulate.kube import Object, Tree
+from gpuplan.render.commented import Tree
+from gpuplan.simulate.kube import Object
 
 KIND = "LeaderWorkerSet"
 KINDS = (KIND, gangs.KIND)  # whose operators are not there: what they would make is made here

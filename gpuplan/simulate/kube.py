@@ -8,11 +8,11 @@ import subprocess
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import TypeVar
 
+from gpuplan.render.commented import Tree
 from gpuplan.simulate.plane import ControlPlane
 
-Tree = dict[str, Any]
 T = TypeVar("T")
 
 PATIENCE_SECONDS = 240

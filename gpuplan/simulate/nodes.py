@@ -11,8 +11,9 @@ from gpuplan.kubernetes.lower import lower
 from gpuplan.kubernetes.nodes import TAINT_VALUE, cut, rdma_devices, selector, taints
 from gpuplan.plan.model import NodeLayout, NodePool, Plan
 from gpuplan.plan.partitions import DOMAIN_LABEL, GPU_RESOURCE
+from gpuplan.render.commented import Tree
 from gpuplan.simulate.cards import cards_of, device_class
-from gpuplan.simulate.kube import Object, Tree
+from gpuplan.simulate.kube import Object
 from gpuplan.units import GIB, MIB, TIB
 
 
@@ -22,8 +23,8 @@ def nodes(plan: Plan) -> list[Object]:
 
 def cards(plan: Plan, without: Iterable[str] = ()) -> list[Object]:
     """The network cards that pods claim of the nodes, but of those that are away."""
-    found = [(pool, name) for pool in plan.node_pools for name in _names(pool)]
-    there = (pair for pair in found if pair[1] not in without)
+    named = [(pool, name) for pool in plan.node_pools for name in _names(pool)]
+    there = (pair for pair in named if pair[1] not in without)
     own = (card for pool, name in there for card in cards_of(plan, pool.name, name))
     return [*device_class(plan), *own]
 

@@ -39,8 +39,8 @@ class NotStarted(Exception):
 def programs(names: Sequence[str], folder: Path | None) -> dict[str, Path | None]:
     """Where each program is: in `folder`, else on PATH; None where it is not."""
     search = os.pathsep.join(filter(None, (str(folder or ""), os.environ.get("PATH", ""))))
-    found = {name: shutil.which(name, path=search) for name in names}
-    return {name: Path(path) if path else None for name, path in found.items()}
+    paths = {name: shutil.which(name, path=search) for name in names}
+    return {name: Path(path) if path else None for name, path in paths.items()}
 
 
 def _ports(count: int) -> list[int]:
@@ -167,14 +167,14 @@ def _logs(folder: Path) -> str:
 
 class _Processes:
     def __init__(self, folder: Path, programs: Mapping[str, Path | None]) -> None:
-        self.folder, self.found = folder, programs
+        self.folder, self.programs = folder, programs
         self.started: list[subprocess.Popen[bytes]] = []
 
     def start(self, command: list[str]) -> None:
         program, *arguments = command
         with (self.folder / f"{program}.log").open("wb") as log:
             process = subprocess.Popen(
-                [str(self.found[program]), *arguments],
+                [str(self.programs[program]), *arguments],
                 cwd=self.folder,
                 stdin=subprocess.DEVNULL,
                 stdout=log,

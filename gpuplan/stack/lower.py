@@ -5,20 +5,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
-from typing import Any
 
 from gpuplan.emission import HEADINGS, Emission, Section
 from gpuplan.frozen import frozen
 from gpuplan.plan import serialize, wording
 from gpuplan.plan.costs.units import BASES, unit_costs
 from gpuplan.plan.model import Component, Plan, Workload
+from gpuplan.render.commented import Tree
 from gpuplan.render.environments import Verbatim, render
 from gpuplan.render.markdown import code, escape
 from gpuplan.render.tree import File, FileTree
 from gpuplan.stack.lock import lock
 from gpuplan.units import format_bytes
 
-Tree = dict[str, Any]
 # Folded in the diffs of GitHub and GitLab: what follows from files that a reviewer reads.
 ATTRIBUTES = "".join(
     f"{name} linguist-generated gitlab-generated\n" for name in ("evidence.yaml", "checksums.txt")

@@ -7,14 +7,22 @@ from pathlib import Path
 
 import pytest
 
-from gpuplan.accuracy.metrics.mlperf import tokens
+from gpuplan.accuracy.data.offline import CONSTANTS
+from gpuplan.accuracy.metrics.mlperf import ENGINE, LARGEST_BATCH, tokens
 from gpuplan.accuracy.metrics.offline import requests
+from gpuplan.accuracy.points.formats import quantized
 from gpuplan.accuracy.points.points import Case, read_points
 from gpuplan.accuracy.predict import predict, reckon
+from gpuplan.accuracy.protocols.ranks import runner
+from gpuplan.accuracy.protocols.throughput import Pace, queued
 from gpuplan.accuracy.reckon import Reckoned
 from gpuplan.accuracy.show.score import score
+from gpuplan.catalog.load import load_catalog
+from gpuplan.models.load import bundled
+from gpuplan.models.model import Transformer
 from gpuplan.plan.model import Estimate
 from gpuplan.sizing.calibration.anchors import Anchors
+from gpuplan.sizing.physics.serving.service import Division
 from tests.accuracy.test_accuracy import POINTS, written
 from tests.support.require import require
 
@@ -265,3 +273,35 @@ def test_public_points_are_met(metric: str, most: float) -> None:
     assert found.error < most
     assert found.covered is not None
     assert found.covered > 0.85
+
+
+def test_long_prompts_that_come_at_random_leave_less_room_the_sooner_a_first_token_must_come() -> (
+    None
+):
+    """Llama 3.1 405B in MLPerf has 4.5 s to its first token in the interactive scenario, 6 s in
+    the other, and prompts of 9,400 tokens: they bind before the time between tokens does."""
+    model, gpu = bundled("meta-llama/Llama-3.1-405B"), load_catalog().gpu("b200-sxm-180gb")
+    assert isinstance(model, Transformer)
+    assert gpu is not None
+    on = runner(
+        model, gpu, ENGINE, quantized(model, gpu, "nvfp4"), Division(tensor_parallel_size=4)
+    )
+
+    def paced(first: float | None) -> Pace:
+        found = queued(
+            on,
+            CONSTANTS["mlperf"],
+            prompt=9428,
+            output=685,
+            most=LARGEST_BATCH,
+            limit=0.08,
+            first=first,
+        )
+        assert found is not None
+        return found
+
+    rates = [paced(first).rate for first in (3.0, 4.5, 6.0, 1000.0)]
+    assert rates == sorted(rates)
+    assert rates[0] < 0.9 * rates[-1]
+    assert paced(1000.0).rate == paced(None).rate
+    assert paced(4.5).token_seconds < 0.08

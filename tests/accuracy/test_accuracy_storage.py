@@ -8,7 +8,7 @@ import pytest
 
 from gpuplan.accuracy.metrics.storage import read_rate
 from gpuplan.accuracy.points.points import read_points
-from gpuplan.accuracy.points.readings import Reading
+from gpuplan.accuracy.points.readings import DataReading
 from gpuplan.accuracy.predict import predict
 from gpuplan.accuracy.reckon import Reckoned
 from gpuplan.plan.model import Estimate
@@ -47,7 +47,7 @@ def test_a_workload_reads_as_in_the_published_rounds(
 
 
 def test_no_accelerator_reads_more_than_it_computes_on() -> None:
-    case = Reading(metric=METRIC, workload="unet3d", accelerator="h100", accelerators=1, row={})
+    case = DataReading(metric=METRIC, workload="unet3d", accelerator="h100", accelerators=1, row={})
     found = read_rate(case)
     assert isinstance(found, Reckoned)
     # Seven samples of 146.6 MB in 0.323 s.

@@ -122,7 +122,7 @@ def test_explain_says_which_run_would_narrow_the_interval_and_what_that_saves(
     assert f"{count} × l4, {count} replicas" in before
     assert 0 < fewer < count
     assert saved > 0
-    assert "narrows the time per output token from" in after
+    assert "narrows the time per output token there from" in after
 
 
 @pytest.mark.parametrize(

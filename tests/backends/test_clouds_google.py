@@ -22,7 +22,7 @@ from gpuplan.catalog.clouds import load_cloud
 from gpuplan.catalog.market import load_market
 from gpuplan.cli.main import main
 from gpuplan.kubernetes.nodes import selector
-from gpuplan.plan.outside.cloud import Capacity
+from gpuplan.plan.outside.cloud import CapacityKind
 from tests.support.clouds import (
     check_layout,
     check_listed,
@@ -455,7 +455,7 @@ def test_accounts_are_short_and_each_stacks_own(stacks: Mapping[str, Path]) -> N
     ],
 )
 def test_quotas_are_named_with_what_they_must_hold(
-    capacity: Capacity, names: list[str], stacks: Mapping[str, Path]
+    capacity: CapacityKind, names: list[str], stacks: Mapping[str, Path]
 ) -> None:
     plan = read_plan(stacks["spot" if capacity == "spot" else "fixed"])
     assert plan.cloud is not None

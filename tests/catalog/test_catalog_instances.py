@@ -14,7 +14,7 @@ import pytest
 from gpuplan.catalog import compile as compiler
 from gpuplan.catalog.load import COMPILED, load_catalog
 from gpuplan.catalog.market import Instance, load_market
-from gpuplan.catalog.quotes import Wanted, offers, parts, quotes
+from gpuplan.catalog.quotes import QuoteFilter, offers, parts, quotes
 from gpuplan.cli.main import main
 from gpuplan.render.text import width
 from gpuplan.units import GIB
@@ -127,24 +127,24 @@ def test_lists_that_plans_reckon_with_agree_with_the_regions() -> None:
 
 
 def test_a_price_of_a_part_is_that_of_as_many_parts() -> None:
-    wanted = Wanted(as_of=TODAY, instance="Standard_NV6ads_A10_v5", region="eastus")
+    wanted = QuoteFilter(as_of=TODAY, instance="Standard_NV6ads_A10_v5", region="eastus")
     (price,) = quotes(CATALOG, MARKET, wanted)
     assert price.usd_per_hour == Decimal("0.454") * 6
 
 
 def test_machines_are_filtered() -> None:
-    wanted = Wanted(as_of=TODAY, gpu="h100", provider="aws", region="us-east-1")
+    wanted = QuoteFilter(as_of=TODAY, gpu="h100", provider="aws", region="us-east-1")
     found = list(offers(MARKET, wanted))
     assert [m.name for m, _ in found] == ["p5.4xlarge", "p5.48xlarge"]
     assert [p and p.usd_per_hour for _, p in found] == [Decimal("6.88"), Decimal("55.04")]
-    young = Wanted(as_of=date(2026, 8, 10), max_days=5)
+    young = QuoteFilter(as_of=date(2026, 8, 10), max_days=5)
     assert {m.provider for m, _ in offers(MARKET, young)} == {"gcp"}
-    spot = Wanted(as_of=TODAY, gpu="l4", capacity="spot")
+    spot = QuoteFilter(as_of=TODAY, gpu="l4", capacity="spot")
     assert all(p and p.capacity == "spot" for _, p in offers(MARKET, spot))
 
 
 def test_prices_are_sorted_and_once() -> None:
-    found = quotes(CATALOG, MARKET, Wanted(as_of=TODAY))
+    found = quotes(CATALOG, MARKET, QuoteFilter(as_of=TODAY))
     assert [(p.gpu, p.usd_per_hour) for p in found] == sorted(
         (p.gpu, p.usd_per_hour) for p in found
     )

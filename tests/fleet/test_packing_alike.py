@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import random
 from dataclasses import replace
 
 import pytest
 
 from bench.fleets import fleet
-from gpuplan.fleet.problem import Option, Problem, Result
+from gpuplan.fleet.problem import Card, NumaCapacity, Option, Problem, Result
 from gpuplan.fleet.solver import pack
+from gpuplan.fleet.solver.alike import STEPS, alike, own
 from gpuplan.fleet.solver.classes import compile_fleet
+from gpuplan.fleet.solver.outline.master import whole_outline
+from gpuplan.fleet.solver.run import construct
 from gpuplan.report.machines.pack import text, tree
+from tests.fleet.test_packing_core import GB, ask, host, whole
+from tests.fleet.test_packing_core import problem as core_problem
 from tests.support.packing_check import faults
 
 
@@ -105,3 +111,95 @@ def test_it_is_said_with_what_it_costs() -> None:
     said = f"{result.merged.before} kinds of items were packed as {result.merged.after}"
     assert said in " ".join(text(problem, result).split())
     assert tree(problem, result)["merged"]["after"] == result.merged.after
+
+
+def differing(seed: int) -> Problem:
+    """Forty items that differ in cores, memory, functions, team and priority, on one host type."""
+    draw = random.Random(seed)
+    node = NumaCapacity(
+        gpus=tuple(range(8)), cores=64, memory_bytes=512 * GB, cards=(Card(functions=16),)
+    )
+    kind = replace(host(), nodes=(node, replace(node, gpus=tuple(range(8, 16)))))
+    requests = []
+    for n in range(40):
+        option = Option(
+            gpu="g",
+            gpus=draw.choice((1, 1, 2)),
+            cores=draw.randint(1, 9),
+            memory_bytes=draw.randint(1, 60) * GB,
+            functions=draw.choice((0, 1, 1)),
+        )
+        if draw.random() < 0.3:
+            option = replace(option, gpus=0, mode="mig", part="2g")
+        tenant, isolation = draw.choice((("red", "shared"), ("red", "shared"), ("blue", "node")))
+        priority = draw.choice((1, 1, 2))
+        more = {"tenant": tenant, "isolation": isolation, "priority": priority}
+        requests.append(ask(f"r{n}", 1, option, **more))
+    return core_problem(kind, *requests)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_items_of_one_kind_are_rounded_to_the_most_and_the_least_of_them(
+    seed: int, always: None
+) -> None:
+    """And the part of its share of a host that rounding adds is said, and is a step's at most."""
+    fleet = compile_fleet(differing(seed))
+    made = alike(fleet)
+    assert made is not None
+    assert (made.said.before, made.said.after) == (len(fleet.classes), len(made.up.classes))
+    assert made.said.cost >= 0.0
+    kind_of = {item: kind for kind in fleet.classes for item in kind.items}
+    everything = (128, 1024 * GB, 32)
+    added = [0.0, 0.0, 0.0]
+    for up, down in zip(made.up.classes, made.down.classes, strict=True):
+        assert up.items == down.items
+        members = [kind_of[item] for item in up.items]
+        assert len({(m.pools, m.priority) for m in members}) == 1
+        assert {made.up.class_of[item] for item in up.items} == {up.index}
+        (high,), (low,) = up.choices, down.choices
+        of = [m.choices[0] for m in members]
+        assert {(c.gpus, c.part) for c in of} == {(high.gpus, high.part)}
+        amounts = list(zip(*(c.wanted for c in of), strict=True))
+        assert high.wanted == tuple(map(max, amounts))
+        assert low.wanted == tuple(map(min, amounts))
+        assert (up.size, down.size) == (high.share, low.share)
+        assert high.share >= max(c.share for c in of)
+        share = min(c.share for c in of) / fleet.chassis[0].cost
+        for n, (most, least) in enumerate(zip(high.wanted, low.wanted, strict=True)):
+            added[n] = max(added[n], (most - least) / everything[n] / share)
+    assert made.said.rounded == pytest.approx(max(added))
+    assert any(all(a <= s for a, s in zip(added, step, strict=True)) for step in STEPS)
+    assert sorted(i for kind in made.up.classes for i in kind.items) == sorted(kind_of)
+
+
+def test_the_same_packing_has_each_items_own_amounts(always: None) -> None:
+    fleet = compile_fleet(differing(3))
+    made = alike(fleet)
+    assert made is not None
+    packer = construct(made.up, whole_outline(made.up))
+    mine = own(fleet, packer.state)
+    for item, where in enumerate(packer.state.where):
+        there = mine.state.where[item]
+        assert (where is None) == (there is None)
+        if where is not None and there is not None:
+            assert there[2:] == where[2:]
+            assert there[0] in fleet.classes[fleet.class_of[item]].choices
+    assert mine.state.cost == packer.state.cost
+    kept = [(h.chassis.index, h.owner, h.label) for h in mine.state.hosts.values()]
+    assert kept == [(h.chassis.index, h.owner, h.label) for h in packer.state.hosts.values()]
+
+
+@pytest.mark.parametrize(
+    ("items", "kinds", "merged"), [(201, 83, True), (201, 82, False), (200, 150, False)]
+)
+def test_kinds_are_merged_where_they_are_too_many_of_many_items(
+    items: int, kinds: int, merged: bool
+) -> None:
+    """More than eighty, and one for each hundred items; of two hundred items none."""
+    sizes = [replace(whole(1, cores=1), memory_bytes=GB + n) for n in range(kinds)]
+    counts = [items // kinds + (n < items % kinds) for n in range(kinds)]
+    requests = [ask(f"r{n}", c, o) for n, (c, o) in enumerate(zip(counts, sizes, strict=True))]
+    made = alike(compile_fleet(core_problem(host(nodes=(8,)), *requests)))
+    assert (made is not None) == merged
+    if made is not None:
+        assert made.said.after == 1

@@ -151,3 +151,12 @@ def test_who_must_move_does_not_count_against_those_that_save_money() -> None:
     asked = problem(host(nodes=(2,)), ask("a", 100, whole(1)), kept=kept, move_cost=1)
     assert not pack(asked).refused
     assert pack(asked).hosts == (("h", 50),)
+
+
+@pytest.mark.parametrize(("stand", "most"), [(100, 40), (10_000, 40), (15_000, 60)])
+def test_of_many_that_stand_four_in_a_thousand_may_move_to_save_money(
+    stand: int, most: int
+) -> None:
+    kept = tuple(stands("a", n, n, 0) for n in range(stand))
+    asked = problem(host(), ask("a", 1, whole(1)), kept=kept)
+    assert Packer(State(compile_fleet(asked))).most_moves == most

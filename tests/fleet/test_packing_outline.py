@@ -171,6 +171,19 @@ def test_contents_of_whole_nodes_alone_cost_no_more(name: str) -> None:
     assert all(_all_stand(packer, least) for packer in packers)
 
 
+@pytest.mark.parametrize("name", LEAST)
+def test_contents_of_whole_nodes_prove_no_more_than_hosts_cost(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nor where some workloads stand on parts of several nodes, which no content says."""
+    monkeypatch.setattr("gpuplan.fleet.solver.nodes.packing.ENOUGH", 0.0)
+    kinds, requests, least = LEAST[name]
+    fleet = compile_fleet(problem(kinds, *requests, modes=(SEVEN, UNIFORM)))
+    outline = whole_outline(fleet)
+    _, bound = by_nodes(fleet, outline, construct(fleet, outline), lambda packer: packer)
+    assert outline.bound <= bound <= least * USD
+
+
 def _dealt(asked: Problem) -> tuple[State, int]:
     """The hosts after dealing alone, and how many items found no place."""
     fleet = compile_fleet(asked)
@@ -273,6 +286,22 @@ def test_where_layouts_are_too_many_to_list_units_and_numbers_bound_them(
     result = pack(asked)
     assert result.cost == listed.cost == hosts * USD
     assert result.bound == whole_outline(compile_fleet(asked)).bound == hosts * USD
+
+
+@pytest.mark.parametrize("name", TOO_MANY)
+def test_contents_prove_nothing_of_layouts_that_are_not_listed(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """From a packing with a host for each item: its contents are all that is known of these."""
+    monkeypatch.setattr("gpuplan.fleet.solver.nodes.packing.ENOUGH", 0.0)
+    asked = problem(host(), *TOO_MANY[name][0], ask("whole", 1, whole(1)), modes=(OTHER, SEVEN))
+    least = pack(asked).cost
+    monkeypatch.setattr("gpuplan.fleet.solver.patterns.MOST_LAYOUTS", 0)
+    fleet = compile_fleet(asked)
+    outline = whole_outline(fleet)
+    start = Packer(State(fleet))
+    assert all(start.open_for(item) for item in range(len(fleet.request)))
+    assert by_nodes(fleet, outline, start, lambda packer: packer)[1] <= least
 
 
 @pytest.mark.parametrize("seed", range(6))

@@ -65,6 +65,42 @@ def test_no_exception_is_swallowed() -> None:
     assert swallowed("try:\n    f()\nexcept OSError:\n    pass\n") == [3]
 
 
+def test_names_say_what_they_hold() -> None:
+    """Not that somebody found it: `candidates`, `match`, `by_gpu`."""
+    product = [m for m in modules() if not m.is_relative_to(ROOT / "tests")]
+    nodes = ((m, n) for m in product for n in ast.walk(ast.parse(m.read_text(encoding="utf-8"))))
+    named = {m.relative_to(ROOT).as_posix(): n.lineno for m, n in nodes if name(n) == "found"}
+    assert named == {}
+
+
+def test_a_type_of_a_room_has_one_meaning() -> None:
+    """Records, words and aliases stand once in a room; a document of the catalogue and its record
+    are two, and how ranks are divided is one thing of services and of runs."""
+    places: dict[tuple[str, str], list[str]] = {}
+    for path in (ROOT / "gpuplan").rglob("*.py"):
+        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+            if (named := type_of(node)) and not named.startswith("_"):
+                place = path.relative_to(ROOT / "gpuplan").as_posix()
+                room = place.split("/")[: 1 + place.startswith(("backends/", "catalog/documents/"))]
+                places.setdefault(("/".join(room), named), []).append(place)
+    twice = {key: where for key, where in places.items() if len(where) > 1}
+    assert twice.keys() == {("sizing", "Division")}, twice
+
+
+def type_of(node: ast.stmt) -> str | None:
+    """A class's name, or that of an alias."""
+    target = node.targets[0] if isinstance(node, ast.Assign) else None
+    name = node.name if isinstance(node, ast.ClassDef) else getattr(target, "id", "")
+    return name if name[:1].isupper() and not name.isupper() else None
+
+
+def name(node: ast.AST) -> str | None:
+    """What an argument, an attribute or a variable that is set is called."""
+    if isinstance(node, ast.Name | ast.Attribute) and not isinstance(node.ctx, ast.Store):
+        return None
+    return next((getattr(node, key) for key in ("id", "attr", "arg") if hasattr(node, key)), None)
+
+
 def test_no_path_of_this_machine() -> None:
     own = Path(tempfile.gettempdir())  # every machine has it, and documents may name it
     places = [p for p in (ROOT, ROOT.parent) if len(p.parts) > 1 and p != own]

@@ -10,7 +10,8 @@ pytest.importorskip("cosmic_ray")
 
 from cosmic_ray.mutating import mutate_code
 
-from bench.mutants.sites import Mutant, mutated, sample
+from bench.mutants.same import Same, change, judged, ledger
+from bench.mutants.sites import Mutant, mutants, mutated, sample
 from bench.mutants.texts import FormulaText
 from bench.mutants.trial import Known, digest
 from bench.mutants.users import Users
@@ -18,7 +19,7 @@ from bench.mutants.users import Users
 ROOT = Path(__file__).parents[2]
 
 
-def mutants(tmp_path: Path, code: str, seed: int = 0) -> list[tuple[int, str]]:
+def drawn_of(tmp_path: Path, code: str, seed: int = 0) -> list[tuple[int, str]]:
     """Lines and operators of all places of a module."""
     (tmp_path / "module.py").write_text(code, encoding="utf-8")
     return [(m.line, m.operator) for m in sample([tmp_path / "module.py"], tmp_path, None, seed)]
@@ -55,7 +56,7 @@ def test_every_row_of_a_sheet_and_every_piece_of_it_is_mutated(tmp_path: Path) -
         '""")\n'
     )
     rows = [2, 2, 4, 5, 6]
-    assert mutants(tmp_path, code) == [(row, "FormulaText") for row in rows]
+    assert drawn_of(tmp_path, code) == [(row, "FormulaText") for row in rows]
 
 
 def test_mistakes_that_nobody_could_notice_are_not_made(tmp_path: Path) -> None:
@@ -68,7 +69,7 @@ def test_mistakes_that_nobody_could_notice_are_not_made(tmp_path: Path) -> None:
         "    raise ValueError(1 + 1)\n"
         "    return {**a}\n"
     )
-    assert mutants(tmp_path, code) == [(2, "NumberReplacer")]
+    assert drawn_of(tmp_path, code) == [(2, "NumberReplacer")]
 
 
 def test_what_the_solver_searches_by_chance_is_not_mutated(tmp_path: Path) -> None:
@@ -94,7 +95,7 @@ def test_the_edge_of_a_tolerance_stays_and_its_side_does_not(tmp_path: Path) -> 
     near, whole = (
         {
             op
-            for line, op in (m for seed in range(60) for m in mutants(tmp_path, code, seed))
+            for line, op in (m for seed in range(60) for m in drawn_of(tmp_path, code, seed))
             if line == n
         }
         for n in (1, 2)
@@ -173,3 +174,41 @@ def test_what_a_remembered_function_calls_meets_them_too() -> None:
     users = Users({"a.py": code}, {}, known)
     assert users.tests("a.py", 2) == {"one", "two"}
     assert users.tests("a.py", 4) == {"one"}  # it is called each time
+
+
+@pytest.mark.parametrize("entry", ledger(), ids=lambda entry: f"{entry.path}: {entry.after}")
+def test_what_is_judged_the_same_program_still_stands(entry: Same) -> None:
+    """Else remove the entry, or read the new line and judge it."""
+    assert entry.fault((ROOT / entry.path).read_text("utf-8")) == ""
+    assert len(entry.why.split()) > 5
+
+
+def test_an_entry_judges_one_change_of_one_line() -> None:
+    code = "def f(a):\n    return a > 1\ndef g(a):\n    return a > 1\n"
+    entry = Same("m.py", "return a > 1", "return a >= 1", "why", inside="g")
+    judged_of = {change(code, m) for m in mutants(code, "m.py") if judged(m, code, (entry,))}
+    assert judged_of == {(4, "return a > 1", "return a >= 1")}
+    assert entry.fault(code) == ""
+
+
+@pytest.mark.parametrize(
+    ("code", "fault"),
+    [
+        ("a = b > 2\n", "stands 0 times in m.py: a = b > 1"),
+        ("a = b > 1\nif c:\n    a = b > 1\n", "stands 2 times in m.py: a = b > 1"),
+        ("a = b > 1\n", ""),
+    ],
+)
+def test_an_entry_whose_line_is_gone_or_not_the_only_one_is_told(code: str, fault: str) -> None:
+    assert Same("m.py", "a = b > 1", "a = b >= 1", "why").fault(code) == fault
+
+
+def test_an_entry_that_no_mutant_makes_is_told() -> None:
+    entry = Same("m.py", "a = b > 1", "a = b < 1", "why")
+    assert entry.fault("a = b > 1\n") == "no mutant of m.py makes it: a = b < 1"
+
+
+def test_a_change_over_several_lines_is_told_whole() -> None:
+    code = "for a in (\n    1,\n    b,\n):\n    c = a\n"
+    texts = {change(code, m) for m in mutants(code, "m.py") if m.operator.startswith("Zero")}
+    assert texts == {(1, "for a in (\n1,\nb,\n):", "for a in []:")}

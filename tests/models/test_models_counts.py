@@ -30,15 +30,19 @@ FURTHER = {
     "bert-large": 335_141_888,  # keras
     "bloom-560m": 559_214_592,  # keras
     "falcon-180b": 179e9,  # arXiv 2311.16867
+    "gemma-4-e2b": 4_628_569_344,  # transformers, its text model
+    "gemma-4-e4b": 7_463_013_376,  # transformers, its text model
     "gemma3-1b": 999_885_952,  # keras
     "gemma-7b": 8_537_680_896,  # keras
     "gpt2-xl": 1_557_611_200,  # keras
     "gpt3-175b": 175e9,  # arXiv 2005.14165
+    "ministral-3-14b": 13.5e9,  # card, its language model
     "mistral-7b": 7_241_732_096,  # keras
     "nemotron4-340b": 341e9,  # arXiv 2406.11704
     "pythia-12b": 11_846_072_320,  # EleutherAI/pythia, README
     "pythia-6.9b": 6_857_302_016,  # EleutherAI/pythia, README
     "qwen1.5-moe-a2.7b": 14_315_784_192,  # keras
+    "step-3.5-flash": 196_956_130_368,  # transformers, Step 3.7's text model
     "t5-v1.1-xl": 2_849_757_184,  # keras
     "t5-v1.1-xxl": 11_135_332_352,  # keras
 }

@@ -46,6 +46,17 @@ def test_machines_of_a_bill_add_up_to_the_plans_month(name: str) -> None:
     assert total == (plan.cost.usd_per_month or 0)
 
 
+def test_nodes_that_stay_are_those_that_the_sum_pays_for() -> None:
+    plan = stack("eks")
+    kept, _ = plan.node_pools
+    named = {p.name: p.what for p in billed(plan).parts}
+    assert named["nodes that stay"] == kept.shape
+    moved = tuple(replace(w, node_pool=kept.name) for w in plan.workloads)
+    shared = replace(plan, node_pools=(kept,), workloads=moved)
+    named = {p.name: p.what for p in billed(shared).parts}
+    assert named["nodes that stay"] == f"{kept.shape}, shared with runs"
+
+
 def test_what_nobody_prices_is_named_and_never_zero() -> None:
     plan = stack("chat")
     found = billed(plan)

@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
+import random
 from dataclasses import replace
 
 import pytest
 
 from gpuplan.diagnostics import Diagnostic
+from gpuplan.placement.place import place
 from gpuplan.placement.pools.domains import crowded
 from gpuplan.plan.model import NodePool, Workload
-from tests.support.plans import read_plan
-from tests.tools.program import ROOT
+from tests.support.placement_samples import gpu, offer, workload
 
-PLAN = read_plan(ROOT / "stacks" / "nvl72")
+PLACED = place("rack", "kubernetes", [workload()], [offer(gpu())])
 
 
 def group(name: str, nodes: int, replicas: int = 1, *, near: bool = True) -> Workload:
     return replace(
-        PLAN.workloads[0],
+        PLACED.workloads[0],
         name=name,
         nodes_per_replica=nodes,
         replicas=replicas,
@@ -26,7 +27,7 @@ def group(name: str, nodes: int, replicas: int = 1, *, near: bool = True) -> Wor
 
 
 def pool(nodes: int, joined: int = 18) -> NodePool:
-    return replace(PLAN.node_pools[0], node_count=nodes, nvlink_nodes=joined)
+    return replace(PLACED.node_pools[0], node_count=nodes, nvlink_nodes=joined)
 
 
 def short(nodes: int, *work: Workload) -> list[str]:
@@ -63,6 +64,53 @@ def test_groups_that_others_may_leave_no_domain_are_refused(
     nodes: int, work: list[Workload], lacking: list[str]
 ) -> None:
     assert short(nodes, *work) == lacking
+
+
+def left_at_worst(sizes: list[int], size: int, others: list[Workload]) -> int:
+    """Places for groups of `size` nodes, where the others lie worst; by trying all."""
+    lying = {tuple(sizes)}
+    for work in others:
+        nodes = work.nodes_per_replica
+        steps = [nodes] if work.one_domain else [1] * nodes
+        for step in steps * work.replicas:
+            lying = {
+                (*free[:n], left - step, *free[n + 1 :])
+                for free in lying
+                for n, left in enumerate(free)
+                if left >= step
+            }
+    return min((sum(n // size for n in free) for free in lying), default=0)
+
+
+def test_never_more_places_are_promised_than_are_left_however_the_others_lie() -> None:
+    """And just as many where the others lie anywhere, or nobody else is there."""
+    promised = 0
+    for seed in range(400):
+        draw = random.Random(seed)
+        joined, domains = draw.randint(2, 6), draw.randint(1, 3)
+        nodes = joined * domains - draw.randint(0, joined - 1)
+        sizes = [joined] * (nodes // joined) + [nodes % joined] * (nodes % joined > 0)
+        size = draw.randint(1, joined)
+        work = group("a", size, 99)
+        others = [
+            group(f"b{n}", draw.randint(1, joined), draw.randint(1, 2), near=draw.random() < 0.5)
+            for n in range(draw.randint(0, 2))
+        ]
+        several = [w for w in others if w.nodes_per_replica > 1]
+        worst = left_at_worst(sizes, size, several)
+        if sum(map(_nodes_of, several)) > nodes:
+            continue
+        (told, *_) = crowded((work, *others), (pool(nodes, joined),), None)
+        places = int(told.message.partition(" may hold ")[2].split()[0])
+        promised += places
+        assert places <= worst, (seed, sizes, size, several)
+        if all(not w.one_domain for w in several):
+            assert places == worst, (seed, sizes, size, several)
+    assert promised > 100
+
+
+def _nodes_of(work: Workload) -> int:
+    return work.nodes_per_replica * work.replicas
 
 
 def test_a_refusal_says_what_finds_no_place() -> None:

@@ -243,5 +243,5 @@ def test_lists_without_end_are_left_as_lists() -> None:
     lines = [f"NodeName={endless} CPUs=4", *(f"NodeName=a{n}-[1-60000]" for n in range(50))]
     found = written([File("etc/slurm.conf", "\n".join(lines))])
     assert len(found) < 70_000
-    assert {thing.line for thing in found} == set(range(1, 52))
+    assert {thing.name.partition("-")[0] for thing in found[1:]} == {f"a{n}" for n in range(50)}
     assert found[0].name == endless

@@ -170,6 +170,20 @@ def test_a_cache_in_fp8_is_offered_where_compiling_takes_it(
     assert bool(taken.stacks) is offered
 
 
+def test_a_second_forward_pass_is_offered_only_where_the_run_still_ends_in_time(
+    tmp_path: Path,
+) -> None:
+    run = PLATFORM + RUN.replace("epochs: 1,", "epochs: 1, recompute: selective,")
+    fast = stack(tmp_path, run).plan.workloads[0]
+    high = next(m.estimate.high for m in fast.metrics if m.name == "time_to_finish")
+    assert "recompute: full" in (by_resource(fast)["gpu_memory"].remedy or "")
+    for part, offered in ((1.5, True), (1.2, False)):
+        bounded = f"{run}  slo: {{finish_within: {high * part:.0f} s}}\n"
+        work = stack(tmp_path, bounded).plan.workloads[0]
+        said = by_resource(work)["gpu_memory"].remedy or ""
+        assert ("recompute: full" in said) is offered
+
+
 IMAGES = """\
 - name: learn
   task: finetuning

@@ -124,6 +124,24 @@ def test_a_model_that_one_node_holds_with_room_is_not_tried_on_two() -> None:
     assert not over_nodes(small, site("h100-sxm-80gb"))
 
 
+@pytest.mark.parametrize(
+    ("rate", "more", "over"),
+    [
+        (0.5, "", False),  # one replica, which nothing is short of
+        (60, "", True),  # 16 of them, each with as many requests as its memory holds
+        (60, "    slo: {time_per_output_token: 40 ms}\n", False),  # 89, which answers bind
+        (60, "    overrides: {max_num_seqs: 8}\n", False),  # which a setting binds
+    ],
+)
+def test_of_replicas_that_a_node_holds_larger_ones_are_tried_where_memory_binds_several(
+    rate: float, more: str, *, over: bool
+) -> None:
+    text = LARGE.replace("bf16", "fp8").replace("0.2", str(rate)) + more
+    where = site("h100-sxm-80gb")
+    assert any(c.feasible for _, group in tried(wanted(text), where) for c in group if c.gpus == 8)
+    assert bool(over_nodes(text, where)) == over
+
+
 def test_as_many_nodes_are_tried_as_there_are() -> None:
     assert not over_nodes(LARGE, site("h100-sxm-80gb", node_count=1))
     assert {c.gpus for c in over_nodes(LARGE, site("h100-sxm-80gb", node_count=2))} == {16}

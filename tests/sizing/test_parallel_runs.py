@@ -19,7 +19,7 @@ from gpuplan.sizing.hardware.devices import whole
 from gpuplan.sizing.hardware.offers import Site
 from gpuplan.sizing.kinds.training import grid, layouts, parallel
 from gpuplan.sizing.kinds.training.judge import SizedRun
-from tests.support.sizing_cases import FULL_8B, offer, site, wanted
+from tests.support.sizing_cases import FULL_8B, IB, offer, site, wanted
 
 BRIDGE = Engine(name="megatron-bridge", version="0", image="i", digest=None, source="test")
 RUN = """
@@ -275,3 +275,37 @@ def test_what_products_of_8_bits_would_save_is_that_of_the_run_itself(gpu: str, 
         assert eight.values["time_to_finish"] < winner.detail.values["time_to_finish"]
         asked = LLAMA_405B.replace("precision: bf16", "precision: fp8") + given
         assert chosen(asked, where).values["time_to_finish"] == eight.values["time_to_finish"]
+
+
+TWO_NODES = run("Qwen/Qwen3-32B", batch=64, length=4096, tokens="1e10")
+
+
+def engines(text: str, where: Site, *, unstarted: bool) -> dict[str, set[str]]:
+    """Of each GPU type those of the runs that were weighed, which fit."""
+    asked = replace(demand(text), unstarted=(BRIDGE.name,) if unstarted else ())
+    return {
+        o.gpu.identifier: {
+            c.detail.run.prepared.subject.framework
+            for c in group
+            if isinstance(c.detail, SizedRun) and c.feasible
+        }
+        for o, group in tried(asked, where)
+    }
+
+
+def test_runs_that_no_engine_starts_are_taken_where_nothing_else_holds_the_model() -> None:
+    """With states divided over two nodes of H100 the usual engine holds 32 B weights, those of
+    405 B nowhere; whatever other GPUs do."""
+    both = Site(
+        target="kubernetes",
+        gpus=(offer("l4", node_count=4), offer("h100-sxm-80gb", node_count=16)),
+        fabric=IB,
+    )
+    large, small = "h100-sxm-80gb", "l4"
+    of_all = engines(TWO_NODES, both, unstarted=False)
+    assert of_all[large] == {"trainer", BRIDGE.name}
+    assert engines(TWO_NODES, both, unstarted=True) == {small: set(), large: {"trainer"}}
+    bridged = {large: {BRIDGE.name}}
+    where = site(large, node_count=64)
+    assert engines(LLAMA_405B, where, unstarted=False) == bridged
+    assert engines(LLAMA_405B, where, unstarted=True) == bridged

@@ -16,7 +16,7 @@ from gpuplan.sizing.decide.capacity import capacities
 from gpuplan.sizing.hardware.devices import fabric_rate
 from gpuplan.sizing.kinds.serving.halves import decoding, prefilling
 from gpuplan.sizing.kinds.serving.limit import holds
-from gpuplan.sizing.kinds.serving.pairs import Part, anywhere, in_each, pairs
+from gpuplan.sizing.kinds.serving.pairs import PoolReplica, anywhere, in_each, pairs
 from gpuplan.sizing.kinds.serving.split import split
 from gpuplan.sizing.physics.serving.replica import Replica
 from tests.support.sizing_cases import CHAT_8B, CHAT_70B, offer, replica, site, wanted, work
@@ -24,13 +24,13 @@ from tests.support.sizing_cases import CHAT_8B, CHAT_70B, offer, replica, site, 
 GPU = "h200-sxm-141gb"
 NVLINK = 450e9  # bytes per second, each way
 TOKEN_BYTES = 2 * 80 * 8 * 128 * 2  # keys and values of 80 layers of 8 heads of 128, in bf16
-PART = st.builds(Part, st.sampled_from((1, 2, 4, 8)), st.floats(0.1, 9), st.just(1.0))
+PART = st.builds(PoolReplica, st.sampled_from((1, 2, 4, 8)), st.floats(0.1, 9), st.just(1.0))
 
 
 @settings(max_examples=60)
 @given(PART, PART, st.sampled_from((1, 2, 3)))
 def test_no_numbers_of_replicas_serve_more_than_the_best_pair(
-    prefill: Part, decode: Part, nodes: int
+    prefill: PoolReplica, decode: PoolReplica, nodes: int
 ) -> None:
     room = 8 * nodes
     possible = [
@@ -61,12 +61,14 @@ def fits(sizes: list[int], nodes: int, room: int) -> bool:
     return put(tuple(sorted(sizes, reverse=True)), (room,) * nodes)
 
 
-SMALL = st.builds(Part, st.sampled_from((1, 2, 3, 4, 8)), st.floats(0.5, 4), st.just(1.0))
+SMALL = st.builds(PoolReplica, st.sampled_from((1, 2, 3, 4, 8)), st.floats(0.5, 4), st.just(1.0))
 
 
 @settings(max_examples=100)
 @given(SMALL, SMALL, st.sampled_from((4, 6, 8)), st.floats(0.5, 5))
-def test_pools_lie_on_the_fewest_nodes(prefill: Part, decode: Part, room: int, rate: float) -> None:
+def test_pools_lie_on_the_fewest_nodes(
+    prefill: PoolReplica, decode: PoolReplica, room: int, rate: float
+) -> None:
     numbers = math.ceil(rate / prefill.rate - 1e-9), math.ceil(rate / decode.rate - 1e-9)
     sizes = [prefill.gpus] * numbers[0] + [decode.gpus] * numbers[1]
     found = anywhere(prefill, decode, room, rate)
@@ -83,7 +85,7 @@ def test_pools_lie_on_the_fewest_nodes(prefill: Part, decode: Part, room: int, r
 @settings(max_examples=100)
 @given(SMALL, SMALL, st.sampled_from((4, 6, 8)), st.floats(0.5, 60))
 def test_nodes_with_both_pools_serve_their_part_each(
-    prefill: Part, decode: Part, room: int, rate: float
+    prefill: PoolReplica, decode: PoolReplica, room: int, rate: float
 ) -> None:
     found = in_each(prefill, decode, room, rate)
     best = max((p.served for p in pairs(prefill, decode, room)), default=0.0)

@@ -7,8 +7,9 @@ import urllib.request
 from base64 import b64decode, b64encode
 from dataclasses import dataclass
 
+from gpuplan.render.commented import Tree
 from gpuplan.simulate import kube
-from gpuplan.simulate.kube import OWNER, PATIENCE_SECONDS, Object, Refused, Tree, steady
+from gpuplan.simulate.kube import OWNER, PATIENCE_SECONDS, Object, Refused, steady
 
 __all__ = ["OWNER", "PATIENCE_SECONDS", "Kube", "Object", "Refused", "Tree", "changed", "contents"]
 # What the control plane itself writes all the time.

@@ -1,12 +1,12 @@
 """Constants of offline throughput, written by bench/offline.py.
 
 Overheads are seconds; factors multiply measured kernels. `ALONE` is by engine, `ALONE_FORMATS` by
-engine and quantization; `LATENCY` scales the latencies that MLPerf's limits leave."""
+engine and quantization; `LATENCY` scales the latencies that MLPerf's limits leave.
+"""
 
 from __future__ import annotations
 
 SOURCE = "calibrated on public points of offline throughput (2026-11-21)"
-
 CONSTANTS: dict[str, dict[str, float]] = {
     "maximum": {
         "matmul_factor": 1.138,
@@ -63,25 +63,26 @@ CONSTANTS: dict[str, dict[str, float]] = {
         "grouped_attention": 2.2,
     },
     "mlperf": {
-        "matmul_factor": 0.9625,
-        "attention_factor": 0.8647,
-        "expert_factor": 1.706,
-        "link_factor": 0.8382,
-        "bridge_factor": 1.813,
-        "elementwise_factor": 1.777,
-        "layer_overhead": 8.459e-06,
-        "routing_overhead": 3.468e-06,
-        "step_overhead": 0.0002837,
-        "sequence_overhead": 2.919e-06,
+        "matmul_factor": 1.019,
+        "attention_factor": 0.7715,
+        "expert_factor": 1.784,
+        "link_factor": 0.633,
+        "bridge_factor": 2.423,
+        "elementwise_factor": 2.376,
+        "layer_overhead": 7.525e-06,
+        "routing_overhead": 3.508e-06,
+        "step_overhead": 0.000289,
+        "sequence_overhead": 7.576e-06,
         "scaling_overhead": 1.008e-06,
-        "block_overhead": 1.853e-06,
+        "block_overhead": 1.802e-06,
         "state_overhead": 1e-05,
-        "interference": 1.25,
+        "interference": 1.115,
         "bubble": 1.15,
-        "four_bit_factor": 0.6469,
-        "pacing": 0.9074,
-        "server": 0.9429,
-        "interactive": 0.8161,
+        "four_bit_factor": 0.5732,
+        "pacing": 0.9689,
+        "waiting": 1.0,
+        "server": 0.974,
+        "interactive": 0.856,
     },
 }
 ALONE: dict[str, dict[str, float]] = {
@@ -120,20 +121,20 @@ ALONE: dict[str, dict[str, float]] = {
         "matmul_factor": 1.0,
     },
     "transformers": {
-        "attention_factor": 1.356,
-        "expert_factor": 1.021,
+        "attention_factor": 1.354,
+        "expert_factor": 1.019,
         "link_factor": 1.0,
         "bridge_factor": 1.0,
-        "elementwise_factor": 1.5,
-        "routing_overhead": 4e-06,
-        "step_overhead": 0.0004768,
+        "elementwise_factor": 1.501,
+        "routing_overhead": 4.003e-06,
+        "step_overhead": 0.0004596,
         "sequence_overhead": 1e-05,
         "scaling_overhead": 1e-06,
         "block_overhead": 1e-06,
         "state_overhead": 1e-05,
-        "layer_overhead": 0.0007671,
-        "expert_overhead": 9.379e-05,
-        "long_attention": 16.02,
+        "layer_overhead": 0.0007869,
+        "expert_overhead": 9.38e-05,
+        "long_attention": 15.88,
         "matmul_factor": 1.0,
     },
     "transformers qwen3": {
@@ -154,20 +155,20 @@ ALONE: dict[str, dict[str, float]] = {
         "matmul_factor": 1.0,
     },
     "vllm": {
-        "attention_factor": 1.455,
-        "expert_factor": 1.391,
-        "link_factor": 1.01,
+        "attention_factor": 1.45,
+        "expert_factor": 1.392,
+        "link_factor": 1.006,
         "bridge_factor": 1.0,
-        "elementwise_factor": 1.499,
+        "elementwise_factor": 1.5,
         "routing_overhead": 4.005e-06,
-        "step_overhead": 0.001134,
+        "step_overhead": 0.001132,
         "sequence_overhead": 1e-05,
         "scaling_overhead": 1e-06,
         "block_overhead": 1e-06,
         "state_overhead": 1e-05,
-        "layer_overhead": 2.121e-05,
+        "layer_overhead": 2.132e-05,
         "expert_overhead": 1e-07,
-        "long_attention": 0.7758,
+        "long_attention": 0.79,
         "matmul_factor": 1.0,
     },
     "vllm uncaptured": {
@@ -189,12 +190,36 @@ ALONE: dict[str, dict[str, float]] = {
     },
 }
 ALONE_FORMATS: dict[str, dict[str, float]] = {
-    "litgpt|bf16": {"matmul_factor": 0.899, "expert_factor": 1.0, "layer_overhead": 0.0009133},
-    "litgpt|bnb.nf4": {"matmul_factor": 0.9993, "expert_factor": 1.0, "layer_overhead": 0.001564},
-    "litgpt|bnb.nf4-dq": {"matmul_factor": 1.0, "expert_factor": 1.0, "layer_overhead": 0.001712},
-    "sglang|awq": {"matmul_factor": 2.541, "expert_factor": 1.196, "layer_overhead": 4.627e-05},
-    "sglang|bf16": {"matmul_factor": 2.17, "expert_factor": 1.139, "layer_overhead": 1.942e-05},
-    "sglang|fp8": {"matmul_factor": 1.611, "expert_factor": 0.2318, "layer_overhead": 2.936e-05},
+    "litgpt|bf16": {
+        "matmul_factor": 0.899,
+        "expert_factor": 1.0,
+        "layer_overhead": 0.0009133,
+    },
+    "litgpt|bnb.nf4": {
+        "matmul_factor": 0.9993,
+        "expert_factor": 1.0,
+        "layer_overhead": 0.001564,
+    },
+    "litgpt|bnb.nf4-dq": {
+        "matmul_factor": 1.0,
+        "expert_factor": 1.0,
+        "layer_overhead": 0.001712,
+    },
+    "sglang|awq": {
+        "matmul_factor": 2.541,
+        "expert_factor": 1.196,
+        "layer_overhead": 4.627e-05,
+    },
+    "sglang|bf16": {
+        "matmul_factor": 2.17,
+        "expert_factor": 1.139,
+        "layer_overhead": 1.942e-05,
+    },
+    "sglang|fp8": {
+        "matmul_factor": 1.611,
+        "expert_factor": 0.2318,
+        "layer_overhead": 2.936e-05,
+    },
     "sglang|gptq-int4": {
         "matmul_factor": 1.024,
         "expert_factor": 10.67,
@@ -206,24 +231,24 @@ ALONE_FORMATS: dict[str, dict[str, float]] = {
         "layer_overhead": 5.572e-05,
     },
     "transformers|awq": {
-        "matmul_factor": 1.143,
-        "expert_factor": 1.021,
-        "layer_overhead": 0.0009497,
+        "matmul_factor": 1.258,
+        "expert_factor": 1.019,
+        "layer_overhead": 0.0009506,
     },
     "transformers|bf16": {
-        "matmul_factor": 0.8415,
-        "expert_factor": 1.021,
-        "layer_overhead": 0.0007267,
+        "matmul_factor": 0.8776,
+        "expert_factor": 1.019,
+        "layer_overhead": 0.0007247,
     },
     "transformers|gptq-int4": {
-        "matmul_factor": 0.9453,
-        "expert_factor": 1.081,
-        "layer_overhead": 0.0006847,
+        "matmul_factor": 0.964,
+        "expert_factor": 1.073,
+        "layer_overhead": 0.0006748,
     },
     "transformers|gptq-int8": {
-        "matmul_factor": 0.8434,
-        "expert_factor": 1.021,
-        "layer_overhead": 0.001019,
+        "matmul_factor": 0.8924,
+        "expert_factor": 1.019,
+        "layer_overhead": 0.001021,
     },
     "transformers qwen3|awq": {
         "matmul_factor": 0.8384,
@@ -245,13 +270,25 @@ ALONE_FORMATS: dict[str, dict[str, float]] = {
         "expert_factor": 1.0,
         "layer_overhead": 0.001249,
     },
-    "vllm|awq": {"matmul_factor": 0.9532, "expert_factor": 1.391, "layer_overhead": 2.019e-05},
-    "vllm|bf16": {"matmul_factor": 1.078, "expert_factor": 3.483, "layer_overhead": 1.99e-05},
-    "vllm|gptq-int4": {"matmul_factor": 1.073, "expert_factor": 1.391, "layer_overhead": 1.936e-05},
+    "vllm|awq": {
+        "matmul_factor": 0.9488,
+        "expert_factor": 1.392,
+        "layer_overhead": 2.025e-05,
+    },
+    "vllm|bf16": {
+        "matmul_factor": 1.07,
+        "expert_factor": 3.488,
+        "layer_overhead": 2.004e-05,
+    },
+    "vllm|gptq-int4": {
+        "matmul_factor": 1.074,
+        "expert_factor": 1.392,
+        "layer_overhead": 1.939e-05,
+    },
     "vllm|gptq-int8": {
-        "matmul_factor": 0.9987,
-        "expert_factor": 1.391,
-        "layer_overhead": 4.598e-05,
+        "matmul_factor": 0.9797,
+        "expert_factor": 1.392,
+        "layer_overhead": 4.663e-05,
     },
     "vllm uncaptured|awq": {
         "matmul_factor": 1.013,
@@ -275,10 +312,10 @@ ALONE_FORMATS: dict[str, dict[str, float]] = {
     },
 }
 LATENCY: dict[str, float] = {
-    "token_mean": 0.865,
-    "token_p99": 1.13,
+    "token_mean": 0.816,
+    "token_p99": 0.945,
     "first_prompts": 1.0,
     "first_steps": 2.0,
-    "first_mean": 1.12,
-    "first_p99": 2.72,
+    "first_mean": 1.44,
+    "first_p99": 3.75,
 }

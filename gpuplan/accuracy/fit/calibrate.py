@@ -80,9 +80,9 @@ def starting(points: Sequence[tuple[Point, Features]]) -> set[str]:
         by_setting[point.group, *where].append((load, point.value, point.group))
     return {
         group
-        for found in by_setting.values()
-        for load, value, group in found
-        for more, less, _ in found
+        for measured in by_setting.values()
+        for load, value, group in measured
+        for more, less, _ in measured
         if more >= load + 0.58 and less < value / 2
     }
 
@@ -156,7 +156,7 @@ def held_out(
     parts: dict[int, list[Pair]] = defaultdict(list)
     for pair in pairs:
         parts[fold[name(pair)]].append(pair)
-    found: list[Held] = []
+    held: list[Held] = []
     everything = Explained.of(pairs, prior)
     for left in parts.values():
         gone = {name(pair) for pair in left}
@@ -164,21 +164,21 @@ def held_out(
         if kept:
             rest = [pairs[place] for place in kept]
             field = solve(rest, prior, reaches, everything.among(kept))
-            found += [Held(pair, field) for pair in left]
-    return found
+            held += [Held(pair, field) for pair in left]
+    return held
 
 
 def measured_reaches(pairs: Sequence[Pair], prior: Prior) -> list[Reach]:
     """How wide 90 % intervals are in each reach."""
-    found: dict[tuple[str, ...] | None, list[Held]] = {}
+    held: dict[tuple[str, ...] | None, list[Held]] = {}
     by_reach = []
     for place in range(len(prior.reaches)):
         same = prior.reaches[place - 1][0] if place else None
         if _apart(prior, place):
             same = (prior.apart,)
-        if same not in found:
-            found[same] = _without(pairs, prior, same)
-        by_reach.append([h for h in found[same] if h.place == place])
+        if same not in held:
+            held[same] = _without(pairs, prior, same)
+        by_reach.append([h for h in held[same] if h.place == place])
     usual = {
         apart: [h for place, of in enumerate(by_reach) for h in of if _apart(prior, place) == apart]
         for apart in (False, True)
@@ -218,7 +218,7 @@ def _reach(
     kinds: dict[str, list[Held]] = defaultdict(list)
     for one in held if prior.by else ():
         kinds[str(one.pair[1].features[prior.by])].append(one)
-    own = [(kind, _ends(found, prior, ends, shrink)) for kind, found in sorted(kinds.items())]
+    own = [(kind, _ends(of_kind, prior, ends, shrink)) for kind, of_kind in sorted(kinds.items())]
     return Reach(
         same=same,
         low=ends[0],

@@ -28,12 +28,12 @@ def too_many_points(quantity: str, count: int) -> Diagnostic:
 
 def reckoned(points: Iterable[Point]) -> Mapping[str, list[Pair]]:
     """The points that anchors may correct, by quantity."""
-    found: dict[str, list[Pair]] = defaultdict(list)
+    by_quantity: dict[str, list[Pair]] = defaultdict(list)
     for point in points:
         answer = reckon(point)
         if isinstance(answer, Reckoned):
-            found[answer.quantity].append((point, answer))
-    return found
+            by_quantity[answer.quantity].append((point, answer))
+    return by_quantity
 
 
 def fields(points: Iterable[Point], *, alone: bool) -> dict[str, Field]:
@@ -61,15 +61,15 @@ def without(
     `model`, its `gpu`, the `generation` of that or its `source` (`way`). Points that correct
     nothing, and what formulas alone predict, are predicted by all. Those of confidence C are left
     away."""
-    points, found = by_run(points), dict[int, Estimate]()
+    points, estimates = by_run(points), dict[int, Estimate]()
     for quantity, pairs in reckoned(points).items():
         prior = PRIORS[quantity]
         reaches = anchored[quantity].reaches
         for held in held_out(usable(pairs, prior), prior, lambda pair: _name(pair, way), reaches):
-            found[id(held.pair[0])] = held.estimate
+            estimates[id(held.pair[0])] = held.estimate
     everything = Anchors(anchored)
     return [
-        (point, found.get(id(point)) or predict(point, everything))
+        (point, estimates.get(id(point)) or predict(point, everything))
         for point in points
         if point.confidence != "C"
     ]

@@ -91,10 +91,10 @@ def load(case: Case) -> Load | str:
 def rate(case: Case, of: Load, c: Mapping[str, float] = CONSTANTS) -> float | str:
     """Samples per second of all GPUs. Raises `NotMeasured`."""
     if of.benchmark not in FLOP:
-        found = steps.step(case)
-        if isinstance(found, str):
-            return found
-        return found.setting.batch / found.seconds
+        step = steps.step(case)
+        if isinstance(step, str):
+            return step
+        return step.setting.batch / step.seconds
     card, name = generation(case.gpu, "training", GENERATIONS), case.gpu.identifier
     if card is None:
         raise NotMeasured(case.gpu, "training")
@@ -214,6 +214,7 @@ def _prior(quantity: str, samples: float, noise: float) -> Prior:
         term(0.04, "benchmark gpu precision", *load),
         term(0.03, "benchmark generation", *load),
         term(0.10, "gpu software"),
+        term(0.03, "round gpu"),  # a new GPU gains with each round
     ]
     if samples:
         terms += [
@@ -226,6 +227,6 @@ def _prior(quantity: str, samples: float, noise: float) -> Prior:
 
 PRIORS = {
     "time_to_train": _prior("time_to_train", 0.03, 0.045),
-    "benchmark_rate": _prior("benchmark_rate", 0.0, 0.03),
-    "benchmark_step": _prior("benchmark_step", 0.0, 0.03),
+    "benchmark_rate": _prior("benchmark_rate", 0.0, 0.042),
+    "benchmark_step": _prior("benchmark_step", 0.0, 0.042),
 }

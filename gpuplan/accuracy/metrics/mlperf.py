@@ -22,6 +22,7 @@ from gpuplan.models.identity import identity
 from gpuplan.models.model import Transformer
 from gpuplan.plan.model import record
 from gpuplan.sizing.calibration.anchors import Features, Term
+from gpuplan.sizing.calibration.gaussian import NOBODYS
 from gpuplan.sizing.physics.serving.service import Division, Formats
 from gpuplan.vendors import NVIDIA
 
@@ -30,6 +31,7 @@ LARGEST_BATCH = 3072.0
 TENSOR_PARALLEL = (1, 2, 4, 8)
 LATENT_RANKS = 8  # attention data parallelism of compressed caches
 MILLISECOND = 1e-3
+INTERACTIVE = "interactive"
 _GPUS = re.compile(r"\d+x(MI\d{3}X|[ABH]\d{3}|L\d+S?)")  # in the name of a system
 HELD = 0.6  # of the output stands in the cache on average
 
@@ -130,12 +132,13 @@ def _run(case: Case, constants: Numbers) -> Run | str:
             most=LARGEST_BATCH,
             held=HELD,
             limit=limit.token_seconds * constants["pacing"] if limit else None,
+            first=limit.first_seconds if limit else None,
             beams=benchmark.beams,
         )
         for division in _divisions(model, gpus)
     ]
-    found = [pace for pace in paces if pace is not None]
-    if not found:
+    fitting = [pace for pace in paces if pace is not None]
+    if not fitting:
         return f"{case.row['model']} does not fit {gpus:.0f} of these GPUs"
     return Run(
         case=case,
@@ -146,7 +149,7 @@ def _run(case: Case, constants: Numbers) -> Run | str:
         formats=low,
         output=output,
         gpus=gpus,
-        pace=max(found, key=lambda pace: pace.rate),
+        pace=max(fitting, key=lambda pace: pace.rate),
     )
 
 
@@ -175,7 +178,7 @@ def _scenario(case: Case) -> str:
     """Of a throughput, the metric tells it; of a latency, the notes."""
     told = re.search(r"scenario=(\w+)", case.row["notes"])
     text = case.metric if case.metric.endswith("_per_s") or not told else told[1].lower()
-    return next((s for s in ("interactive", "offline") if s in text), "server")
+    return next((s for s in (INTERACTIVE, "offline") if s in text), "server")
 
 
 def _share(run: Run, constants: Numbers) -> float:
@@ -197,6 +200,9 @@ def _features(run: Run, what: str) -> Features:
         "cell": cell,
         "software": f"{cell}|{stack}",
         "point": f"{cell}|{what}",
+        "kind": "samples" if "samples" in case.metric else run.scenario,
+        # What the narrowest limits leave differs from stack to stack.
+        "limited": f"{cell}|{what}" if run.scenario == INTERACTIVE else NOBODYS,
         "round": f"{case.gpu.vendor}|{run.scenario}|{_round(case)}",
     }
 
@@ -220,15 +226,17 @@ _PRIORS = (
             Term(amplitude=0.06, same=("model",)),
             Term(amplitude=0.05, same=("generation",)),
             Term(amplitude=0.10, same=("gpu",)),
-            Term(amplitude=0.15, same=("cell",)),
-            Term(amplitude=0.06, same=("benchmark",)),
-            Term(amplitude=0.08, same=("makers_benchmark",)),
+            Term(amplitude=0.30, same=("cell",)),
+            Term(amplitude=0.04, same=("benchmark",)),
+            Term(amplitude=0.04, same=("makers_benchmark",)),
             Term(amplitude=0.10, same=("software",)),
             Term(amplitude=0.10, same=("point",)),
             Term(amplitude=0.08, same=("round",)),
+            Term(amplitude=0.12, same=("limited",)),
         ),
         noise=0.06,
         reaches=_REACHES,
+        by="kind",
     ),
     Prior(
         quantity="mlperf_token_latency",

@@ -49,7 +49,7 @@ def maximum(case: Case, constants: Numbers = CONSTANTS["maximum"]) -> Reckoned |
     """Output tokens per second of a GPU, as many requests waiting as it can take."""
     prompt, output = lengths(case)
     on = _runner(case)
-    found = throughput.queued(
+    pace = throughput.queued(
         on,
         constants,
         prompt=prompt,
@@ -57,13 +57,13 @@ def maximum(case: Case, constants: Numbers = CONSTANTS["maximum"]) -> Reckoned |
         most=LARGEST_BATCH,
         requests=requests(prompt, output),
     )
-    if found is None:
+    if pace is None:
         return f"{case.model.identifier} does not fit these GPUs"
     return Reckoned(
-        value=found.rate,
+        value=pace.rate,
         quantity="maximum_throughput",
         features=features(case, on),
-        best=found.best,
+        best=pace.best,
         sense="rate",
     )
 
@@ -75,12 +75,12 @@ def static(case: Case, constants: Numbers = CONSTANTS["static"]) -> Reckoned | s
     if batch < 1:
         return "the batch is not given"
     on = _runner(case)
-    found = throughput.static(on, constants, prompt=prompt, output=output, batch=batch)
+    pace = throughput.static(on, constants, prompt=prompt, output=output, batch=batch)
     return Reckoned(
-        value=found.rate,
+        value=pace.rate,
         quantity="static_throughput",
         features=features(case, on),
-        best=found.best,
+        best=pace.best,
         sense="rate",
     )
 

@@ -45,8 +45,8 @@ def weights(case: Case) -> Estimate | str:
     if isinstance(replica, str):
         return replica
     gpus = 1 if "per GPU" in case.row["unit"] else replica.service.division.gpus
-    found = gpus * replica.needs(1.0)["weights_bytes"]
-    return estimate(found / in_bytes(case), INTERVAL, "extrapolated")
+    weights_bytes = gpus * replica.needs(1.0)["weights_bytes"]
+    return estimate(weights_bytes / in_bytes(case), INTERVAL, "extrapolated")
 
 
 def _replica(case: Case) -> Replica | str:

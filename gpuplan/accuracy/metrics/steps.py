@@ -55,12 +55,12 @@ class Step:
 
 def step(case: Case) -> Step | str:
     """The step of a row, or why it cannot be expressed."""
-    found = setting(case)
-    if isinstance(found, str):
-        return found
+    stated = setting(case)
+    if isinstance(stated, str):
+        return stated
     assert isinstance(case.model, Transformer)
-    run = run_of(case.model, case.gpu, found)
-    return Step(model=case.model, setting=found, run=run, values=run.modelled(found.micro))
+    run = run_of(case.model, case.gpu, stated)
+    return Step(model=case.model, setting=stated, run=run, values=run.modelled(stated.micro))
 
 
 def run_of(model: Transformer, gpu: Gpu, of: Setting) -> Run:

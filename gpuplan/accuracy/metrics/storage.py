@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 
 from gpuplan.accuracy.data import loading as measured
-from gpuplan.accuracy.points.readings import Reading
+from gpuplan.accuracy.points.readings import DataReading
 from gpuplan.accuracy.reckon import Prior, Reckoned
 from gpuplan.sizing.calibration.anchors import Term
 from gpuplan.sizing.evidence.formula import Formula
@@ -33,7 +33,7 @@ _PRIOR = Prior(
 PRIORS = {QUANTITY: _PRIOR}
 
 
-def read_rate(case: Reading) -> Reckoned | str:
+def read_rate(case: DataReading) -> Reckoned | str:
     """MiB/s of one accelerator."""
     seconds = measured.SECONDS.get((case.workload, case.accelerator))
     if seconds is None:

@@ -76,8 +76,8 @@ def images_per_second(case: Case) -> Reckoned | Estimate | str:
         return _planned(case, network, profile, mode)
     scope, measured = vision_scope(network, profile, case.gpu, mode)
     batch = {"batch": max(case.number("batch", 64), 1.0)}
-    found = TRAINING(scope | fitted.TRAINING | batch)
-    rate, best = 1 / found["image_seconds"], 1 / found["least_seconds"]
+    times = TRAINING(scope | fitted.TRAINING | batch)
+    rate, best = 1 / times["image_seconds"], 1 / times["least_seconds"]
     if not (network.original and measured):
         return estimate(rate, fitted.UNSEEN_FACTORS, "extrapolated")
     return Reckoned(

@@ -85,5 +85,5 @@ def find_denoiser(name: str) -> Denoiser | None:
     plain = re.sub(r"[^a-z0-9]", "", name.rsplit("/", 1)[-1].lower())
     known = next((known for pattern, known in NAMES if re.match(pattern, plain)), "")
     pipeline = bundled(known)
-    found = pipeline.denoiser if isinstance(pipeline, Diffusion) else None
-    return found if isinstance(found, Denoiser) else DENOISERS.get(known)
+    denoiser = pipeline.denoiser if isinstance(pipeline, Diffusion) else None
+    return denoiser if isinstance(denoiser, Denoiser) else DENOISERS.get(known)

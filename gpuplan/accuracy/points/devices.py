@@ -18,7 +18,7 @@ from gpuplan.plan.model import record
 FORMS = {"sxm": "sxm", "pcie": "pcie", "pci": "pcie", "nvl": "nvl"}
 VARIANTS = ("server", "workstation", "max-q")
 NOISE = re.compile(
-    r"nvidia|amd|geforce|tesla|instinct|radeon|quadro|gpus?|accelerator|tensor|core|generation|"
+    r"nvidia|amd|intel|maxsun|ms|turbo|r|geforce|tesla|instinct|radeon|quadro|gpus?|accelerator|tensor|core|generation|"
     r"edition|blackwell|hopper|ampere|volta|turing|lovelace|grace|superchip|graphics|card|oam|ac|"
     r"hbm[23]?e?|gddr\dx?|spx|nps1|smc|emulated|"
     r"\d+w|nvl\d\d"  # a power limit, a rack
@@ -50,18 +50,32 @@ class Name:
         )
 
 
-@cache
+@record
+class Devices:
+    """So many GPUs that a name calls one."""
+
+    gpu: Gpu
+    count: int
+
+
 def find_gpu(name: str) -> Gpu | str:
     """The GPU, or why `name` does not tell which."""
+    devices = find_devices(name)
+    return devices if isinstance(devices, str) else devices.gpu
+
+
+@cache
+def find_devices(name: str) -> Devices | str:
+    """The GPU, and how many of it the name means, or why it does not tell which."""
     label, stated = _label(name), read(name)
     cards = [card for card in _known() if label in card.labels]
     cards = cards or [card for card in _known() if stated.family and stated.fits(card.name)]
     if len(cards) > 1:
         cards = [card for card in cards if stated.family in card.families] or cards
     if len(cards) == 1:
-        return cards[0].gpu
+        return Devices(gpu=cards[0].gpu, count=cards[0].count)
     if cards:
-        listed = ", ".join(card.gpu.identifier for card in cards)
+        listed = ", ".join(card.listed for card in cards)
         return f"GPU '{name}' may be any of {listed}"
     return f"GPU '{name}' is not in the catalogue"
 
@@ -96,13 +110,18 @@ def _words(name: str) -> Iterator[str]:
 
 @record
 class Card:
-    """A GPU of the catalogue; `labels` name it exactly, `families` leave others open and mean this
-    one."""
+    """A GPU of the catalogue, or the module on which `count` of it stand; `labels` name it exactly,
+    `families` leave others open and mean this one."""
 
     gpu: Gpu
     name: Name
     labels: frozenset[str]
-    families: frozenset[str]
+    families: frozenset[str] = frozenset()
+    count: int = 1
+
+    @property
+    def listed(self) -> str:
+        return f"{self.count} x {self.gpu.identifier}" if self.count > 1 else self.gpu.identifier
 
 
 def _label(name: str) -> str:
@@ -113,16 +132,21 @@ def _label(name: str) -> str:
 @cache
 def _known() -> tuple[Card, ...]:
     catalog = load_catalog()
-    return tuple(_card(gpu) for gpu in map(catalog.gpu, catalog.gpu_ids) if gpu)
+    gpus = [gpu for gpu in map(catalog.gpu, catalog.gpu_ids) if gpu]
+    return tuple(card for gpu in gpus for card in _cards(gpu))
 
 
-def _card(gpu: Gpu) -> Card:
+def _cards(gpu: Gpu) -> Iterator[Card]:
     name = read(gpu.identifier)
     memory = name.memory or round(gpu.memory_bytes.value / 1e9)
     labels = map(_label, (gpu.identifier, gpu.product or "", *gpu.product_names))
-    return Card(
+    yield Card(
         gpu=gpu,
         name=replace(name, memory=memory),
         labels=frozenset(label for label in labels if label),
         families=frozenset(read(alias).family for alias in gpu.aliases),
     )
+    if module := gpu.module:
+        whole = replace(read(module.names[0]), memory=memory * module.devices)
+        names = frozenset(map(_label, module.names))
+        yield Card(gpu=gpu, name=whole, labels=names, count=module.devices)

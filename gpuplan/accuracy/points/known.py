@@ -46,9 +46,9 @@ def _known() -> dict[Words, Callable[[], Model]]:
 
 
 def _bundled(name: str) -> Model:
-    found = bundled(name)
-    assert found is not None
-    return found
+    model = bundled(name)
+    assert model is not None
+    return model
 
 
 def _unfinished(start: Words) -> Model | None:
@@ -57,5 +57,5 @@ def _unfinished(start: Words) -> Model | None:
         return None
     after = len(start)
     names = [name for name in _known() if name[:after] == start and sizes(name[after:])]
-    found = {identity(model): model for model in (_known()[name]() for name in names)}
-    return next(iter(found.values())) if len(found) == 1 else None
+    networks = {identity(model): model for model in (_known()[name]() for name in names)}
+    return next(iter(networks.values())) if len(networks) == 1 else None

@@ -78,8 +78,8 @@ def method(text: str) -> str:
 
 
 def rank(text: str, default: float) -> float:
-    found = re.search(r"(?:rank=|\br)(\d+)", text.lower())
-    return float(found[1]) if found else default
+    match = re.search(r"(?:rank=|\br)(\d+)", text.lower())
+    return float(match[1]) if match else default
 
 
 def targets(text: str, where: str) -> str:
@@ -118,16 +118,16 @@ def tune_options(case: Case) -> frozenset[str]:
     if "+" in text or "baseline" in text:
         last = max((n for n, word in enumerate(_ADDED) if word in text), default=-1)
         names = ((1, "chunked"), (3, "fused"), (4, "offloaded"), (5, "8bit"))
-        found = {name for needed, name in names if last >= needed}
-        return frozenset(found if last >= 0 else {"eager"})
-    found = {"reserved"} if "reserved" in case.row["notes"] or text.startswith("init") else set()
+        options = {name for needed, name in names if last >= needed}
+        return frozenset(options if last >= 0 else {"eager"})
+    options = {"reserved"} if "reserved" in case.row["notes"] or text.startswith("init") else set()
     if number(case, "seq_len"):
-        found.add("chunked")
+        options.add("chunked")
         if method(text) == "full" and case.number("n_gpus", 1) == 1:
-            found |= {"fused", "paged"}  # configurations *_full_single_device
+            options |= {"fused", "paged"}  # configurations *_full_single_device
         if "ao)" in text or "4090" in case.row["gpu"]:
-            found.add("offloaded")
-    return frozenset(found)
+            options.add("offloaded")
+    return frozenset(options)
 
 
 def tune_recomputes(case: Case) -> bool:

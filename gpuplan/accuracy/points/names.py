@@ -38,8 +38,8 @@ def words(name: str) -> Words:
     """The words of a name that say which network it is, without those of an organisation."""
     text = re.sub(r"\(.*?\)", "", name.casefold().rpartition("/")[2])
     text = _TWO.sub(r"\1-\2", _ONE.sub(r"\1\2", _POINT.sub(".", text)))
-    found = [_VERSIONS.get(word, word) for word in _WORD.findall(text)]
-    return tuple(w for w in found if w not in _NOISE and not _DROPPED.fullmatch(w))
+    spelled = [_VERSIONS.get(word, word) for word in _WORD.findall(text)]
+    return tuple(w for w in spelled if w not in _NOISE and not _DROPPED.fullmatch(w))
 
 
 def sizes(words: Words) -> bool:

@@ -12,9 +12,9 @@ from pathlib import Path
 
 from gpuplan.accuracy.points.benchmark_models import benchmark_model
 from gpuplan.accuracy.points.denoisers import find_denoiser
-from gpuplan.accuracy.points.devices import find_gpu
+from gpuplan.accuracy.points.devices import find_devices
 from gpuplan.accuracy.points.known import ENGINES, PRECISIONS, find_model
-from gpuplan.accuracy.points.readings import READING, Reading, reading
+from gpuplan.accuracy.points.readings import READING, DataReading, reading
 from gpuplan.catalog.model import Gpu
 from gpuplan.diagnostics import Diagnostic, error
 from gpuplan.errors import Rejected
@@ -65,7 +65,7 @@ class Point:
     metric: str
     value: float
     group: str
-    case: Case | Reading | str
+    case: Case | DataReading | str
     confidence: str = ""
     source: str = ""
 
@@ -173,16 +173,24 @@ def _case(row: Mapping[str, str]) -> Case | str:
     )
     if model is None:
         return f"the dimensions of model '{row['model']}' are not known"
-    gpu = find_gpu(row["gpu"])
-    if isinstance(gpu, str):
-        return gpu
+    devices = find_devices(row["gpu"])
+    if isinstance(devices, str):
+        return devices
     words = row["engine"].split()
     engine = words[0] if words else ""
     return Case(
         metric=row["metric"],
         model=model,
-        gpu=gpu,
+        gpu=devices.gpu,
         engine=ENGINES.get(engine, row["engine"]),
         precision=PRECISIONS.get(row["precision"], row["precision"]),
-        row=row,
+        row=_counted(row, devices.count),
     )
+
+
+def _counted(row: Mapping[str, str], count: int) -> Mapping[str, str]:
+    """Devices for modules of `count`: a model is divided over all of them."""
+    if count == 1:
+        return row
+    counts = {n: str(count * int(float(row[n] or 1))) for n in ("n_gpus", "tp")}
+    return {**row, **{n: counts[n] for n in counts if row[n] or n == "n_gpus"}}

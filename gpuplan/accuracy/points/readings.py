@@ -11,7 +11,7 @@ READING = "train_io_MiB_per_s_per_accelerator"
 
 
 @record
-class Reading:
+class DataReading:
     """`accelerators` that each read the data of a training `workload`; `row` has the columns but
     `value`."""
 
@@ -22,14 +22,14 @@ class Reading:
     row: Mapping[str, str]
 
 
-def reading(row: Mapping[str, str]) -> Reading | str:
+def reading(row: Mapping[str, str]) -> DataReading | str:
     """A row's setting, or what is wrong with it."""
     names = re.findall(r"[a-z]+\d+x?", row["gpu"].lower())
     try:
         count = float(row["n_gpus"] or 1)
     except ValueError:
         return "'n_gpus' is no number"
-    return Reading(
+    return DataReading(
         metric=row["metric"],
         workload=row["model"],
         accelerator=names[0] if names else "",

@@ -134,17 +134,17 @@ def _attended(case: Case, name: str) -> float:
 
 def release(engine: str) -> float:
     """Steps since NeMo 25.09; later releases than those known count from the last."""
-    found = version(engine)
-    if found is None:
+    released = version(engine)
+    if released is None:
         return MIDDLE
-    months = 12 * (int(found) - 25) + round(100 * found) % 100 - 9
-    return RELEASES.get(f"{found:.2f}", min(5.0, max(0.0, months / 2 - 0.5)))
+    months = 12 * (int(released) - 25) + round(100 * released) % 100 - 9
+    return RELEASES.get(f"{released:.2f}", min(5.0, max(0.0, months / 2 - 0.5)))
 
 
 def version(engine: str) -> float | None:
     """Year and hundredths for the month of a release: 26.02."""
-    found = re.search(r"\d\d\.\d\d", engine)
-    return float(found[0]) if found else None
+    match = re.search(r"\d\d\.\d\d", engine)
+    return float(match[0]) if match else None
 
 
 def _mlperf(case: Case) -> Setting | str:

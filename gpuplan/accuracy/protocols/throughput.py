@@ -6,6 +6,7 @@ Each protocol has constants of its own (`data/offline.py`), in the terms of `ste
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
@@ -17,6 +18,7 @@ from gpuplan.sizing.physics.serving.service import Division
 
 PREFILL_TOKENS = 8192.0  # prompts that are computed together in one step
 STATIC_TOKENS = 16384.0
+HALVINGS = 6  # of the search for the largest load whose first tokens come in time
 ROUNDS = 3  # of the search for the largest load within a limit
 PARTS = (1.0, 0.6, 0.35)  # of the sequences that fit: fewer may be faster
 THIRDS = (0.17, 0.5, 0.83)  # of the output: where a static batch is sampled
@@ -109,14 +111,16 @@ def queued(
     most: float,
     held: float = 0.75,
     limit: float | None = None,
+    first: float | None = None,
     beams: int = 1,
     requests: float | None = None,
 ) -> Pace | None:
     """All requests are waiting: a rank runs as many as pay, at most `most` and those whose cache
     fits while `held` of their output stands in it; with a `limit`, as many as keep the seconds
-    between tokens below it. The `beams` of a request share its prompt. A run of so many `requests`
-    of one length, over all ranks, ends with fewer than fit, and takes as many as fit before. None
-    where the model does not fit."""
+    between tokens below it, and with a `first`, as many as let the first token come so soon at the
+    99th percentile where requests come at random. The `beams` of a request share its prompt. A run
+    of so many `requests` of one length, over all ranks, ends with fewer than fit, and takes as many
+    as fit before. None where the model does not fit."""
     division, constants = runner.division, _tuned(runner, constants)
     room = held_sequences(runner, prompt / beams + held * output) / division.pipeline_stages
     if room < 1:
@@ -140,27 +144,54 @@ def queued(
         share = requests / (division.data_parallel_size * division.pipeline_stages)
         return _run(pace, scope, min(full, max(1.0, share)), share)
     if limit is None:
-        return max((pace(part * full) for part in PARTS), key=lambda found: found.rate)
-    return _paced(pace, full, limit)
+        return max((pace(part * full) for part in PARTS), key=lambda p: p.rate)
+    fastest = _paced(pace, full, limit)
+    if first is None or _first_seconds(fastest, scope, constants) <= first:
+        return fastest
+    return _in_time(pace, fastest.sequences, lambda p: _first_seconds(p, scope, constants) <= first)
+
+
+def _in_time(pace: Callable[[float], Pace], most: float, kept: Callable[[Pace], bool]) -> Pace:
+    """The largest load below `most` that keeps to a limit, at least one sequence."""
+    best, low, high = pace(1.0), 1.0, most
+    for _ in range(HALVINGS):
+        middle = pace(math.sqrt(low * high))
+        if kept(middle):
+            best, low = middle, middle.sequences
+        else:
+            high = middle.sequences
+    return best
+
+
+def _first_seconds(pace: Pace, scope: Numbers, constants: Numbers) -> float:
+    """Seconds to the first token at the 99th percentile where requests come at random: prompts are
+    computed one after the other (M/D/1, of Kingman's exponential tail), beside the steps of those
+    who write."""
+    each = pace.prompt_seconds * scope["interference"]
+    busy = pace.sequences / pace.token_seconds / scope["output"] * each
+    if busy >= 1:
+        return math.inf
+    waited = each / (2 * (1 - busy)) * max(0.0, math.log(100 * busy))
+    return constants["waiting"] * waited + each + pace.token_seconds
 
 
 def _run(pace: Callable[[float], Pace], scope: dict[str, float], full: float, share: float) -> Pace:
     """`share` requests of a rank, `full` at a time."""
-    found, waves = pace(full), share // full
+    steady, waves = pace(full), share // full
     last = share - waves * full
     ending = pace(max(1.0, last))
     rate = RUN(
         {
             "waves": waves,
             "sequences": full,
-            "token_seconds": found.token_seconds,
+            "token_seconds": steady.token_seconds,
             "last": last,
             "last_token_seconds": ending.token_seconds if last else 0.0,
             "tensor_parallel_size": scope["tensor_parallel_size"],
             "bubble": scope["bubble"],
         }
     )["rate"]
-    return replace(found, rate=rate)
+    return replace(steady, rate=rate)
 
 
 def _tuned(runner: Runner, constants: Numbers) -> Numbers:
@@ -194,7 +225,7 @@ def _queued(
     runner: Runner, constants: Numbers, scope: dict[str, float], load: float, context: float
 ) -> Pace:
     step = decode(runner, constants, load, context)
-    found = QUEUED(
+    values = QUEUED(
         {
             **scope,
             "sequences": load,
@@ -203,10 +234,10 @@ def _queued(
         }
     )
     return Pace(
-        rate=found["rate"],
-        best=found["best_rate"],
-        token_seconds=found["token_seconds"],
-        prompt_seconds=found["prompt_seconds"],
+        rate=values["rate"],
+        best=values["best_rate"],
+        token_seconds=values["token_seconds"],
+        prompt_seconds=values["prompt_seconds"],
         sequences=load,
         division=runner.division,
     )
@@ -221,7 +252,7 @@ def static(
     filled = prefill(runner, first, together, prompt)
     later = kernels(runner, constants, "decode")
     steps = [decode(runner, later, batch, prompt + part * output) for part in THIRDS]
-    found = STATIC(
+    values = STATIC(
         {
             "sequences": batch,
             "output": output,
@@ -234,10 +265,10 @@ def static(
         }
     )
     return Pace(
-        rate=found["rate"],
-        best=found["best_rate"],
-        token_seconds=found["decode_seconds"],
-        prompt_seconds=found["prompt_seconds"],
+        rate=values["rate"],
+        best=values["best_rate"],
+        token_seconds=values["decode_seconds"],
+        prompt_seconds=values["prompt_seconds"],
         sequences=batch,
         division=runner.division,
     )
@@ -252,17 +283,17 @@ def first_token(runner: Runner, constants: Numbers, prompt: float) -> tuple[floa
 def kernels(runner: Runner, constants: Numbers, phase: str) -> dict[str, float]:
     """The constants of a phase where the kernels of 2024 were slow: decode attention unless every
     KV head serves 1, 8 or 16 queries, and experts in fp8 while prompts are computed."""
-    found = {n: v for n, v in constants.items() if not n.startswith(_OWN)}
+    factors = {n: v for n, v in constants.items() if not n.startswith(_OWN)}
     model = runner.model
     if phase == "prefill":
-        found["attention_factor"] *= constants["prefill_attention"]
+        factors["attention_factor"] *= constants["prefill_attention"]
         if model.experts and runner.formats.experts.startswith("fp8"):
-            found["expert_factor"] *= constants["prefill_experts"]
+            factors["expert_factor"] *= constants["prefill_experts"]
     elif model.attention_heads // model.kv_heads not in (1, 8, 16):
-        found["attention_factor"] *= constants["grouped_attention"]
+        factors["attention_factor"] *= constants["grouped_attention"]
     if model.architecture.startswith(PARALLEL_BLOCKS):
-        found["link_factor"] /= 2
-    return found
+        factors["link_factor"] /= 2
+    return factors
 
 
 _OWN = ("prefill_", "grouped_")

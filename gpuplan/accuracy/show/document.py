@@ -18,7 +18,7 @@ from gpuplan.accuracy.fit.validate import without
 from gpuplan.accuracy.points.points import Point, read_points
 from gpuplan.accuracy.predict import PRIORS, function, rests
 from gpuplan.accuracy.show.plot import scatter
-from gpuplan.accuracy.show.score import Pair, Score, label, left_out, score, scores
+from gpuplan.accuracy.show.score import Predicted, Score, label, left_out, score, scores
 from gpuplan.accuracy.show.write import cell
 from gpuplan.plan.model import Estimate
 from gpuplan.sizing.calibration.anchors import Anchors
@@ -32,6 +32,8 @@ class Metric(NamedTuple):
 
 
 WAYS = ("group", "model", "gpu", "generation", "source")  # the last one of the table, too
+# Made by others, beside the page.
+TABLES = ("peers.md", "refitted.md", "refitted_rates.md")
 WORST_GROUPS, WORST_POINTS = 12, 20
 LEAST = 5  # points of a group that may be called worst
 LISTED = 10  # points of a group that has a line
@@ -78,12 +80,12 @@ No plan rests on these; they say how far the ways of measuring reach.
 """
 
 
-def answered(pairs: Iterable[Pair]) -> Answers:
+def answered(pairs: Iterable[Predicted]) -> Answers:
     return [(p, e) for p, e in pairs if isinstance(e, Estimate) and p.confidence != "C"]
 
 
 def page(
-    points: Sequence[Point], by_way: dict[str, list[Pair]], peers: str, refitted: str = ""
+    points: Sequence[Point], by_way: dict[str, list[Predicted]], peers: str, refitted: str = ""
 ) -> str:
     said = AGAIN if refitted else NOT_AGAIN
     parts = [HEAD.format(count=len(points), refitted=said), overview(by_way)]
@@ -98,7 +100,7 @@ def page(
     return "\n".join(parts)
 
 
-def overview(by_way: dict[str, list[Pair]]) -> str:
+def overview(by_way: dict[str, list[Predicted]]) -> str:
     """Two tables: of metrics that plans rest on, and of those that are only predicted."""
     whole = {way: _by_metric(pairs) for way, pairs in by_way.items()}
     keys = sorted(whole["group"], key=lambda key: (not key.planned, key.name))
@@ -129,9 +131,9 @@ def _row(key: Metric, whole: Mapping[str, Mapping[Metric, Answers]]) -> str:
 def _cell(answers: Answers, key: Metric) -> str:
     if not answers:
         return "–"
-    found = score(answers, key.name, planned=key.planned)
-    share = "–" if found.covered is None else f"{100 * found.covered:.0f}"
-    return f"{100 * found.error:.1f} / {100 * found.ninety:.1f} / {share}"
+    scored = score(answers, key.name, planned=key.planned)
+    share = "–" if scored.covered is None else f"{100 * scored.covered:.0f}"
+    return f"{100 * scored.error:.1f} / {100 * scored.ninety:.1f} / {share}"
 
 
 def _of_minorities(answers: Answers) -> Answers:
@@ -140,16 +142,16 @@ def _of_minorities(answers: Answers) -> Answers:
     return [pair for pair in answers if 2 * count[pair[0].repository] <= len(answers)]
 
 
-def groups(pairs: Sequence[Pair]) -> str:
+def groups(pairs: Sequence[Predicted]) -> str:
     return _table(s for s in scores(answered(pairs)) if s.category and s.count >= LISTED)
 
 
-def worst_groups(pairs: Sequence[Pair]) -> str:
-    found = [s for s in scores(answered(pairs)) if s.category and s.count >= LEAST]
-    return _table(sorted(found, key=lambda s: (-s.error, s.metric, s.group))[:WORST_GROUPS])
+def worst_groups(pairs: Sequence[Predicted]) -> str:
+    listed = [s for s in scores(answered(pairs)) if s.category and s.count >= LEAST]
+    return _table(sorted(listed, key=lambda s: (-s.error, s.metric, s.group))[:WORST_GROUPS])
 
 
-def worst(pairs: Sequence[Pair]) -> str:
+def worst(pairs: Sequence[Predicted]) -> str:
     """The points that are farthest off, one of each group."""
     ranked = sorted(answered(pairs), key=lambda x: (-abs(_log(x)), x[0].identifier))
     seen: set[str] = set()
@@ -172,13 +174,13 @@ def worst(pairs: Sequence[Pair]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def reasons(pairs: Sequence[Pair]) -> str:
+def reasons(pairs: Sequence[Predicted]) -> str:
     lines = ["| because | n |", "|---|---:|"]
     lines += [f"| {cell(reason)} | {count} |" for reason, count in left_out(pairs)]
     return "\n".join(lines) + "\n"
 
 
-def plots(pairs: Sequence[Pair]) -> dict[str, str]:
+def plots(pairs: Sequence[Predicted]) -> dict[str, str]:
     """SVG by file name, one for each metric."""
     return {
         file_name(key): scatter(key.name.replace("_", " "), _unit(answers), answers)
@@ -190,7 +192,7 @@ def file_name(key: Metric) -> str:
     return f"{key.name.replace(' ', '-')}{'' if key.planned else '-only-predicted'}.svg"
 
 
-def _by_metric(pairs: Iterable[Pair]) -> dict[Metric, Answers]:
+def _by_metric(pairs: Iterable[Predicted]) -> dict[Metric, Answers]:
     by_metric: dict[Metric, Answers] = defaultdict(list)
     for point, answer in answered(pairs):
         by_metric[Metric(rests(point), label(point))].append((point, answer))
@@ -235,9 +237,12 @@ def main() -> None:
     folder.mkdir(parents=True, exist_ok=True)
     for name, text in plots(by_way["group"]).items():
         (folder / name).write_text(text, encoding="utf-8")
-    beside = [folder / name for name in ("peers.md", "refitted.md")]
-    tables = [path.read_text("utf-8") if path.exists() else "" for path in beside]
-    (options.to / "accuracy.md").write_text(page(points, by_way, *tables), encoding="utf-8")
+    peers, *again = [
+        path.read_text("utf-8") if (path := folder / name).exists() else "" for name in TABLES
+    ]
+    refitted = "\n".join(table for table in again if table)
+    text = page(points, by_way, peers, refitted)
+    (options.to / "accuracy.md").write_text(text, encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -9,13 +9,13 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from gpuplan.accuracy.metrics.serving_priors import QUEUED_MILLISECONDS
 from gpuplan.accuracy.points.points import Case, Point
-from gpuplan.accuracy.points.readings import Reading
+from gpuplan.accuracy.points.readings import DataReading
 from gpuplan.accuracy.predict import rests
 from gpuplan.models.images.networks import VisionNetwork
 from gpuplan.models.model import Denoiser, Diffusion, Speech, Vision
 from gpuplan.plan.model import Estimate, record
 
-Pair = tuple[Point, Estimate | str]
+Predicted = tuple[Point, Estimate | str]
 
 
 @record
@@ -57,7 +57,7 @@ CATEGORIES: dict[str, Callable[[Case], str]] = {
 }
 
 
-def scores(pairs: Sequence[Pair]) -> Iterator[Score]:
+def scores(pairs: Sequence[Predicted]) -> Iterator[Score]:
     """All metrics in order, first what plans rest on; of each the whole, then every group of every
     category."""
     rows: dict[tuple[bool, str], list[tuple[Point, Estimate]]] = defaultdict(list)
@@ -73,10 +73,10 @@ def scores(pairs: Sequence[Pair]) -> Iterator[Score]:
                 yield score(members, metric, category, group, planned=planned)
 
 
-def _name(case: Case | Reading | str, category: str, key: Callable[[Case], str]) -> str:
+def _name(case: Case | DataReading | str, category: str, key: Callable[[Case], str]) -> str:
     if isinstance(case, Case):
         return key(case)
-    if isinstance(case, Reading) and category:
+    if isinstance(case, DataReading) and category:
         return {"GPU": case.accelerator, "model": case.workload}.get(category, "storage")
     return ""
 
@@ -113,7 +113,7 @@ def score(
     )
 
 
-def left_out(pairs: Iterable[Pair]) -> list[tuple[str, int]]:
+def left_out(pairs: Iterable[Predicted]) -> list[tuple[str, int]]:
     """Why points have no prediction, and how many; the most frequent first."""
     reasons = Counter(e for _, e in pairs if isinstance(e, str))
     return sorted(reasons.items(), key=lambda item: (-item[1], item[0]))

@@ -7,7 +7,7 @@ import io
 from collections.abc import Iterable, Sequence
 from itertools import groupby
 
-from gpuplan.accuracy.show.score import Pair, Score
+from gpuplan.accuracy.show.score import Predicted, Score
 from gpuplan.plan.model import Estimate
 
 HEAD = ("metric", "category", "group", "n", "MdAPE", "P90", "bias", "covered", "planned")
@@ -73,7 +73,7 @@ def scores_csv(scored: Iterable[Score]) -> str:
     return _csv(HEAD, rows)
 
 
-def predictions_csv(pairs: Iterable[Pair]) -> str:
+def predictions_csv(pairs: Iterable[Predicted]) -> str:
     """One row for each point, in order; `predicted` is empty where there is a reason."""
     rows: list[tuple[object, ...]] = []
     for point, answer in pairs:

@@ -100,7 +100,7 @@ def sections(plan: Plan, parts: Sequence[Part]) -> Iterator[Section]:
 def _podman(plan: Plan, parts: Sequence[Part]) -> dict[str, object]:
     stays = [p for p in parts if not p.ends]
     ends = [p for p in parts if p.ends]
-    named = [(part, *found) for part in parts for found in options.secrets(plan, part)]
+    named = [(part, *secret) for part in parts for secret in options.secrets(plan, part)]
     create = "printf %s VALUE | sudo podman secret create"
     return {
         "stack": Verbatim(plan.name),

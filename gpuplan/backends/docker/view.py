@@ -73,14 +73,14 @@ class Part:
         container whose profile nobody asks for."""
         if not self.ends:
             return ()
-        found = [self.name]
-        for name in found:
-            found += [
+        names = [self.name]
+        for name in names:
+            names += [
                 w.name
                 for w in self.plan.workloads
-                if name in w.after and w.task in RUNS and w.name not in found
+                if name in w.after and w.task in RUNS and w.name not in names
             ]
-        return tuple(found)
+        return tuple(names)
 
     @property
     def balanced(self) -> bool:

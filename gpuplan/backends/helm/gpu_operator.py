@@ -68,9 +68,9 @@ def _discovery(plan: Plan) -> Tree:
     taints = {p.maker.taint for p in plan.node_pools} - {own.taint}
     if not taints:
         return {}
-    found = nodes.tolerations([own.taint, *sorted(taints)])
+    tolerations = nodes.tolerations([own.taint, *sorted(taints)])
     reason = "other vendors' nodes are discovered by it, too"
-    return {DISCOVERY: {"worker": {"tolerations": Because([CONTROL_PLANE, *found], reason)}}}
+    return {DISCOVERY: {"worker": {"tolerations": Because([CONTROL_PLANE, *tolerations], reason)}}}
 
 
 def _partitions(plan: Plan) -> Tree:
@@ -102,11 +102,11 @@ def _tolerations(plan: Plan) -> Tree:
     keys = dict.fromkeys(key for pool in own for key in nodes.taints(plan, pool))
     if len(keys) <= 1:
         return {}
-    found = nodes.tolerations(keys)
+    tolerations = nodes.tolerations(keys)
     reason = "as the chart has them, and the taints that the cloud puts on spare capacity"
-    worker = {"worker": {"tolerations": Because([CONTROL_PLANE, *found], reason)}}
+    worker = {"worker": {"tolerations": Because([CONTROL_PLANE, *tolerations], reason)}}
     return {
-        "daemonsets": {"tolerations": Because(found, reason)},
+        "daemonsets": {"tolerations": Because(tolerations, reason)},
         DISCOVERY: worker,
     }
 

@@ -5,17 +5,17 @@ from __future__ import annotations
 import uuid
 from collections.abc import Sequence
 
-from gpuplan.backends.libvirt.pci import Address, Controller, Tree
+from gpuplan.backends.libvirt.pci import Address, Controller, PciTree
 from gpuplan.backends.libvirt.view import (
     Cell,
     Device,
     DiskView,
     Distance,
     Domain,
-    Pin,
     Port,
     Size,
     Slot,
+    VcpuPin,
 )
 from gpuplan.backends.libvirt.window import Window
 from gpuplan.plan.changes.guests import SEEDS
@@ -31,7 +31,7 @@ def domain(
     machine: VirtualMachine,
     host: Host,
     workload: Workload,
-    tree: Tree,
+    tree: PciTree,
     space: Window,
     *,
     infiniband: bool,
@@ -57,10 +57,10 @@ def domain(
         host_nodes=format_ranges(c.host_node for c in cells),
         vcpus=vcpus,
         iothreads=len(threads_used),
-        pins=tuple(Pin(thread=p.vcpu, cpus=str(p.cpu)) for c in cells for p in c.pins),
+        pins=tuple(VcpuPin(thread=p.vcpu, cpus=str(p.cpu)) for c in cells for p in c.pins),
         emulator_cpus=format_ranges(cpu for c in cells for cpu in c.emulator_cpus),
         iothread_pins=tuple(
-            Pin(thread=number, cpus=format_ranges(c.iothread_cpus))
+            VcpuPin(thread=number, cpus=format_ranges(c.iothread_cpus))
             for number, c in enumerate(threads_used, 1)
         ),
         sockets=sockets,

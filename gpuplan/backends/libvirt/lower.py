@@ -11,7 +11,7 @@ from gpuplan.backends.libvirt.domain import ROOT_DEVICES, domain
 from gpuplan.backends.libvirt.hosts import host_view
 from gpuplan.backends.libvirt.installs import host_files
 from gpuplan.backends.libvirt.monitoring import monitoring
-from gpuplan.backends.libvirt.pci import Tree, tree
+from gpuplan.backends.libvirt.pci import PciTree, tree
 from gpuplan.backends.libvirt.problems import (
     foreign_architecture,
     joined,
@@ -75,7 +75,7 @@ def infiniband(plan: Plan) -> bool:
 
 
 def _machine_files(
-    plan: Plan, machine: VirtualMachine, host: Host, pci: Tree, space: Window
+    plan: Plan, machine: VirtualMachine, host: Host, pci: PciTree, space: Window
 ) -> Iterator[File]:
     path = f"{DOMAINS}/{machine.name}"
     workload = by_name(plan.workloads, machine.workload)
@@ -103,7 +103,7 @@ def seed_folder(host: str, guest: str) -> str:
     return f"{HOSTS}/{host}{SEEDS}/{guest}"
 
 
-def nccl_cells(machine: VirtualMachine, pci: Tree) -> tuple[NcclCell, ...]:
+def nccl_cells(machine: VirtualMachine, pci: PciTree) -> tuple[NcclCell, ...]:
     """GPUs and NICs by guest node and switch. NCCL reads everything else, such as link speeds and
     affinity, from the guest's own /sys (NCCL, src/graph/xml.cc)."""
     ranks = {d.name for d in machine.devices if d.kind in ("gpu", "vgpu", "nic")}
@@ -129,7 +129,7 @@ def nccl_cells(machine: VirtualMachine, pci: Tree) -> tuple[NcclCell, ...]:
     return tuple(cells)
 
 
-def checks(machine: VirtualMachine, pci: Tree) -> str:
+def checks(machine: VirtualMachine, pci: PciTree) -> str:
     """What a look around in the guest should find: CPUs, memory and devices by node."""
     expected: dict[str, object] = {
         "vm": machine.name,
@@ -150,7 +150,7 @@ def checks(machine: VirtualMachine, pci: Tree) -> str:
     return json.dumps(expected, indent=2) + "\n"
 
 
-def _impossible(machine: VirtualMachine, pci: Tree, space: Window) -> Iterator[Diagnostic]:
+def _impossible(machine: VirtualMachine, pci: PciTree, space: Window) -> Iterator[Diagnostic]:
     count = sum(len(c.pins) for c in machine.cells)
     if count > MOST_CPUS:
         yield too_many_cpus(machine, count)

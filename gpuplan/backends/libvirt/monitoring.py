@@ -8,11 +8,11 @@ which listens on 9400; the engines' own /metrics.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 from gpuplan.engines.container import listening_port
 from gpuplan.plan.model import Plan, VirtualMachine, by_name
 from gpuplan.render import commented
+from gpuplan.render.commented import Tree
 from gpuplan.render.tree import File
 
 PATH = "hypervisor/monitoring/prometheus.yaml"
@@ -22,8 +22,6 @@ ENGINES = ("vllm", "sglang")  # those with /metrics
 TITLE = (
     "Written by gpuplan: take these into Prometheus' own scrape_configs. Guests are called by name."
 )
-
-Tree = dict[str, Any]
 
 
 def monitoring(plan: Plan) -> File:

@@ -47,7 +47,7 @@ class Switch:
 
 
 @record
-class Tree:
+class PciTree:
     """`addresses` and `buses` are by device name: where libvirt puts a device and where the guest
     finds it. `switches` are by cell; `overflow` is set when the buses do not suffice."""
 
@@ -75,7 +75,7 @@ class _Growing:
         return index
 
 
-def tree(machine: VirtualMachine, root_devices: int) -> Tree:
+def tree(machine: VirtualMachine, root_devices: int) -> PciTree:
     """The tree for `machine`'s devices, with `root_devices` ports on the root bus for the rest."""
     growing = _Growing()
     cells = machine.cells
@@ -94,7 +94,7 @@ def tree(machine: VirtualMachine, root_devices: int) -> Tree:
     for cell, (index, start) in zip(cells, expanders, strict=True):
         devices = [d for d in machine.devices if d.cell == cell.cell]
         overflow |= _fill(growing, cell.cell, index, start, devices) > room
-    return Tree(
+    return PciTree(
         controllers=tuple(growing.controllers),
         root_slots=ports,
         addresses=growing.addresses,

@@ -25,7 +25,7 @@ class Slot:
 
 
 @record
-class Pin:
+class VcpuPin:
     thread: int
     cpus: str
 
@@ -103,9 +103,9 @@ class Domain:
     host_nodes: str
     vcpus: int
     iothreads: int
-    pins: tuple[Pin, ...]
+    pins: tuple[VcpuPin, ...]
     emulator_cpus: str
-    iothread_pins: tuple[Pin, ...]
+    iothread_pins: tuple[VcpuPin, ...]
     sockets: int
     cores: int
     threads: int

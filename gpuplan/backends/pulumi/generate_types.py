@@ -17,6 +17,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, get_args, get_origin
 
+from gpuplan.backends.pulumi.typed import Properties
+
 TYPES = Path(__file__).with_name("types.json")
 KINDS = (
     "apps.v1.Deployment",
@@ -37,8 +39,6 @@ KINDS = (
     "resource.v1.ResourceClaimTemplate",
     "scheduling.v1.PriorityClass",
 )
-
-Properties = dict[str, list[str]]
 
 
 def generate() -> str:

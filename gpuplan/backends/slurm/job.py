@@ -46,8 +46,8 @@ class Job:
         """The manifest's deadline; else the end of the interval in which the run takes."""
         if not self.ends or self.workload.deadline_seconds is not None:
             return self.workload.deadline_seconds
-        found = (m.estimate.high for m in self.workload.metrics if m.name == "time_to_finish")
-        return next(found, None)
+        highs = (m.estimate.high for m in self.workload.metrics if m.name == "time_to_finish")
+        return next(highs, None)
 
     @property
     def drain_seconds(self) -> int:

@@ -62,9 +62,9 @@ def emit(plan: Plan) -> Emission:
         *serving.files(work, f"{cluster.storage}/{plan.name}"),
         *chains.files(plan.name, work, f"{cluster.storage}/{plan.name}"),
     )
-    found = (*unknown, *_problems(plan, cluster, every, work))
+    diagnostics = (*unknown, *_problems(plan, cluster, every, work))
     sections = tuple(readme.sections(plan, cluster, every, work))
-    return Emission(FileTree(files), found, sections)
+    return Emission(FileTree(files), diagnostics, sections)
 
 
 def _jobs(cluster: Cluster, work: Sequence[Job]) -> Iterator[File]:

@@ -30,6 +30,6 @@ def services(jobs: Sequence[Job]) -> Iterator[Service]:
 
 
 def files(jobs: Sequence[Job], root: str) -> Iterator[File]:
-    if found := list(services(jobs)):
-        text = render("shell", f"slurm/{PATH}.j2", endpoints=f"{root}/endpoints", services=found)
+    if served := list(services(jobs)):
+        text = render("shell", f"slurm/{PATH}.j2", endpoints=f"{root}/endpoints", services=served)
         yield File(PATH, text, executable=True)

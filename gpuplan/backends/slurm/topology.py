@@ -12,14 +12,14 @@ from gpuplan.render.hostlist import hostlist
 
 def domains(cluster: Cluster) -> dict[str, tuple[str, ...]]:
     """NVLink domains of several machines."""
-    found: dict[str, tuple[str, ...]] = {}
+    members: dict[str, tuple[str, ...]] = {}
     for machine in cluster.machines:
         if machine.nvlink_domain is not None:
-            found[machine.nvlink_domain] = (
-                *found.get(machine.nvlink_domain, ()),
+            members[machine.nvlink_domain] = (
+                *members.get(machine.nvlink_domain, ()),
                 *machine.names,
             )
-    return {name: hosts for name, hosts in found.items() if len(hosts) > 1}
+    return {name: hosts for name, hosts in members.items() if len(hosts) > 1}
 
 
 def plugin(cluster: Cluster) -> str:

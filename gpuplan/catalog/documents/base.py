@@ -43,9 +43,11 @@ Usd = Annotated[Decimal, *_quantity(units.parse_usd_per_hour, "$55.04/hour")]
 Identifier = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9.-]*$", max_length=60)]
 Day = Annotated[str, Field(pattern=r"^20[0-9]{2}-[01][0-9]-[0-3][0-9]$")]
 Count = Annotated[int, Field(ge=1)]
+Minor = Annotated[str, Field(pattern=r"^1\.[0-9]{1,3}$")]  # a release of Kubernetes
+PciId = Annotated[str, Field(pattern=r"^[0-9a-f]{4}:[0-9a-f]{4}$")]
 
 
-class SourceDocument(Strict):
+class SourceEntry(Strict):
     """`url`, or `repository` with `commit` and `path`; `date`, or the day it was `read`."""
 
     title: str
@@ -75,7 +77,7 @@ class File(Strict):
     """What every file has. Each source that is named is there, and each that is there is named."""
 
     id: Identifier
-    sources: dict[str, SourceDocument]
+    sources: dict[str, SourceEntry]
     notes: list[str] = []
 
     def cited(self) -> Iterable[str]:

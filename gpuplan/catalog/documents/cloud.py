@@ -7,10 +7,9 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
-from gpuplan.catalog.documents.base import Count, Day, File, Identifier, Strict, unique
+from gpuplan.catalog.documents.base import Count, Day, File, Identifier, Minor, Strict, unique
 
-Name = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9.-]*$")]
-Minor = Annotated[str, Field(pattern=r"^1\.[0-9]{1,3}$")]
+LowerName = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9.-]*$")]
 
 
 class NodeImageDocument(Strict):
@@ -25,7 +24,7 @@ class NodeImageDocument(Strict):
 class AddonsDocument(Strict):
     """Versions of a cluster's add-ons that its provider had together, by the add-on."""
 
-    versions: Annotated[dict[Name, str], Field(min_length=1)]
+    versions: Annotated[dict[LowerName, str], Field(min_length=1)]
     source: str
 
 
@@ -67,7 +66,7 @@ class InterfacesDocument(Strict):
     or without, and each other one has an interface that is EFA alone. `rdma`: all of them are for
     RDMA alone, and IP has a card beside them."""
 
-    instance: Name
+    instance: LowerName
     cards: Count
     first: Literal["efa", "interface", "rdma"]
     source: str
@@ -76,7 +75,7 @@ class InterfacesDocument(Strict):
 class NumaDocument(Strict):
     """NUMA nodes of a machine."""
 
-    instance: Name
+    instance: LowerName
     nodes: Count
     source: str
 
@@ -85,14 +84,14 @@ class AcceleratorDocument(Strict):
     """What a provider calls the GPUs of instance types that begin as one of `families` does."""
 
     name: Annotated[str, Field(pattern=r"^[a-z0-9-]+$")]
-    families: Annotated[list[Name], Field(min_length=1)]
+    families: Annotated[list[LowerName], Field(min_length=1)]
     source: str
 
 
 class CapacityDocument(Strict):
     """A machine that can be had in these ways alone."""
 
-    instance: Name
+    instance: LowerName
     only: Annotated[list[Literal["spot", "flex-start", "reserved"]], Field(min_length=1)]
     source: str
 
@@ -100,7 +99,7 @@ class CapacityDocument(Strict):
 class DrivesDocument(Strict):
     """Local drives that a machine comes with, where the list of instances has none."""
 
-    instance: Name
+    instance: LowerName
     count: Count
     source: str
 

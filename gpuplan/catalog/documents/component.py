@@ -7,10 +7,9 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
-from gpuplan.catalog.documents.base import File, Identifier, Strict, unique
+from gpuplan.catalog.documents.base import File, Identifier, Minor, Strict, unique
 
 Sha256 = Annotated[str, Field(pattern=r"^sha256:[0-9a-f]{64}$")]
-Minor = Annotated[str, Field(pattern=r"^1\.[0-9]{1,3}$")]
 Definition = Annotated[str, Field(pattern=r"^[a-z]+(\.[a-z0-9-]+)+$")]
 Driver = Annotated[str, Field(pattern=r"^[0-9]+(\.[0-9]+)*$")]
 

@@ -14,6 +14,7 @@ from gpuplan.catalog.documents.base import (
     File,
     Flops,
     Identifier,
+    PciId,
     Rate,
     Strict,
     Watts,
@@ -27,8 +28,6 @@ PCIE_LANE = {3: 1e9, 4: 2e9, 5: 4e9, 6: 8e9, 7: 16e9}
 
 Subject = Literal["kernels", "training", "images"]
 SUBJECTS: tuple[Subject, ...] = get_args(Subject)
-
-PciId = Annotated[str, Field(pattern=r"^[0-9a-f]{4}:[0-9a-f]{4}$")]
 
 
 class PcieLink(Strict):
@@ -72,6 +71,15 @@ class Measured(StandIn):
     of: Annotated[list[Subject], Field(min_length=1)] = list(SUBJECTS)
 
 
+class Module(Strict):
+    """What is sold as one GPU and seen as `devices` of them, each with a memory of its own: by
+    drivers, schedulers and engines. `names` are those it is sold by."""
+
+    devices: Annotated[int, Field(ge=2)]
+    names: Annotated[list[str], Field(min_length=1)]
+    source: str
+
+
 class FabricBoard(Strict):
     """An NVSwitch board: the sets of GPUs that its fabric manager can give to one guest, by their
     numbers there. GPUs are numbered by module, which is not the order of their addresses."""
@@ -93,6 +101,9 @@ class FabricBoard(Strict):
         return self
 
 
+_CITED = (FactDocument, Achieved, PcieLink, NvlinkFabric, FabricBoard, Module)
+
+
 class GpuFile(File):
     """One GPU. Peaks are dense; `nvlink` and `pcie` are one direction; `memory` is what the device
     reports, where a capture exists. `product` is the node label, `product_names` are what
@@ -101,18 +112,19 @@ class GpuFile(File):
 
     `architecture` groups fitted constants. Where the GPU was not measured itself, `measured_as`
     was; `kernels_as` only for kernels that its own tables lack; `collectives_as` for exchanges
-    between GPUs."""
+    between GPUs. All facts are of one device; several may stand on a `module`."""
 
     kind: Literal["gpu"]
     name: str
     vendor: Literal["nvidia", "amd", "intel"]
-    line: Literal["data-center", "professional", "geforce", "instinct", "radeon"]
+    line: Literal["data-center", "professional", "geforce", "instinct", "radeon", "arc"]
     architecture: str
     compute_capability: Annotated[str, Field(pattern=r"^[0-9]+\.[0-9]$")] | None = None
     form_factor: str
     product: FactDocument[Annotated[str, Field(pattern=r"^[\w.-]{1,63}$")]] | None = None
     product_names: FactDocument[Annotated[list[str], Field(min_length=1)]] | None = None
     aliases: list[str] = []
+    module: Module | None = None
     pci_ids: FactDocument[Annotated[list[PciId], Field(min_length=1)]] | None = None
     memory: FactDocument[Bytes]
     memory_bandwidth: FactDocument[Rate]
@@ -143,7 +155,7 @@ class GpuFile(File):
     def cited(self) -> Iterable[str]:
         for field in type(self).model_fields:
             value = getattr(self, field)
-            if isinstance(value, FactDocument | Achieved | PcieLink | NvlinkFabric | FabricBoard):
+            if isinstance(value, _CITED):
                 yield value.source
         if self.mig:
             yield self.mig.source

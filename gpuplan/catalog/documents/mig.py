@@ -9,16 +9,16 @@ from pydantic import Field, model_validator
 from gpuplan.catalog.documents.base import Bytes, Count, Strict, unique
 from gpuplan.plan.partitions import MIG_NAME
 
-Number = Annotated[int, Field(ge=0)]
+Whole = Annotated[int, Field(ge=0)]
 
 
 class MigEngines(Strict):
     """Engines of an instance, as `nvidia-smi mig -lgip` counts them."""
 
-    nvdec: Number
-    nvenc: Number
-    jpeg: Number
-    ofa: Number
+    nvdec: Whole
+    nvenc: Whole
+    jpeg: Whole
+    ofa: Whole
 
 
 class MigProfileDocument(Strict):
@@ -27,7 +27,7 @@ class MigProfileDocument(Strict):
     name: Annotated[str, Field(pattern=MIG_NAME)]
     compute_slices: Count
     memory_slices: Count
-    starts: Annotated[list[Number], Field(min_length=1)]
+    starts: Annotated[list[Whole], Field(min_length=1)]
     maximum: Count
     memory: Bytes
     sm_count: Count | None = None

@@ -7,10 +7,9 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from gpuplan.catalog.documents.base import Count, FactDocument, File, Rate
+from gpuplan.catalog.documents.base import Count, FactDocument, File, PciId, Rate
 
-PciId = Annotated[str, Field(pattern=r"^[0-9a-f]{4}:[0-9a-f]{4}$")]
-Rdma = Literal["infiniband", "roce-v2", "iwarp", "srd"]
+RdmaProtocol = Literal["infiniband", "roce-v2", "iwarp", "srd"]
 
 
 class NicFile(File):
@@ -27,7 +26,7 @@ class NicFile(File):
     rate: FactDocument[Rate] | None = None
     ports: FactDocument[Count] | None = None
     links: FactDocument[list[Literal["infiniband", "ethernet"]]] | None = None
-    rdma: FactDocument[list[Rdma]] | None = None
+    rdma: FactDocument[list[RdmaProtocol]] | None = None
     vf_limit: FactDocument[Count] | None = None
     sriov_operator: FactDocument[bool] | None = None
     switchdev: FactDocument[bool] | None = None

@@ -8,7 +8,7 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, model_validator
 
 from gpuplan.catalog.documents.base import Bytes, Count, FactDocument, Strict, unique
-from gpuplan.catalog.documents.mig import Number
+from gpuplan.catalog.documents.mig import Whole
 
 
 class VgpuTypeDocument(Strict):
@@ -22,7 +22,7 @@ class VgpuTypeDocument(Strict):
     mig_profile: str | None = None
     mixed_maximum: Count | None = None
     placement_size: Count | None = None
-    placements: Annotated[list[Number], Field(min_length=1)] | None = None
+    placements: Annotated[list[Whole], Field(min_length=1)] | None = None
     source: str | None = None
 
     @model_validator(mode="after")

@@ -15,7 +15,7 @@ from gpuplan.frozen import record
 LARGEST = 700  # USD an hour: lists have 0 and 700 where they know no price
 JUMP = Decimal("1.5")  # times, between two lists
 FAR = 3  # times, from the median price of the GPU type
-Kind = Literal["new", "changed", "same", "older", "unknown machine", "refused"]
+Verdict = Literal["new", "changed", "same", "older", "unknown machine", "refused"]
 
 
 @record
@@ -23,7 +23,7 @@ class Change:
     """What a quote would do to the catalogue. `before` is its price there; `odd` says why it is an
     outlier, and a person should look. `refused` are no prices at all."""
 
-    kind: Kind
+    kind: Verdict
     quote: Quote
     date: str
     before: Decimal | None = None
@@ -46,7 +46,7 @@ class Review:
     changes: tuple[Change, ...]
     unlisted: tuple[Key, ...]
 
-    def of(self, kind: Kind) -> tuple[Change, ...]:
+    def of(self, kind: Verdict) -> tuple[Change, ...]:
         return tuple(change for change in self.changes if change.kind == kind)
 
     @property
@@ -93,7 +93,7 @@ def _change(
     odd = tuple(_odd(quote, before, machine, levels))
     if before is None:
         return Change(kind="new", quote=quote, date=when, odd=odd)
-    kind: Kind = "changed"
+    kind: Verdict = "changed"
     if before.usd_per_hour == quote.usd_per_hour:
         kind = "same"
     elif before.dated and when < before.date:
@@ -132,12 +132,12 @@ def _levels(
     prices: Iterable[RegionPrice], machines: Mapping[tuple[str, str], Instance]
 ) -> dict[str, Decimal]:
     """The median on-demand price of one GPU, by its type."""
-    found: dict[str, list[Decimal]] = {}
+    by_gpu: dict[str, list[Decimal]] = {}
     for price in prices:
         machine = machines.get((price.provider, price.instance))
         if machine and price.capacity == "on-demand":
-            found.setdefault(machine.gpu, []).append(_of_gpu(price.usd_per_hour, machine))
-    return {gpu: median(each) for gpu, each in found.items()}
+            by_gpu.setdefault(machine.gpu, []).append(_of_gpu(price.usd_per_hour, machine))
+    return {gpu: median(each) for gpu, each in by_gpu.items()}
 
 
 def _spot_above(changes: Sequence[Change], known: Mapping[Key, RegionPrice]) -> Iterator[Change]:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from decimal import Decimal, InvalidOperation
 
-from gpuplan.catalog.market import Capacity
+from gpuplan.catalog.market import CapacityKind
 from gpuplan.frozen import record
 
-Key = tuple[str, str, str, Capacity]  # provider, instance, region, capacity
+Key = tuple[str, str, str, CapacityKind]  # provider, instance, region, capacity
 
 
 @record
@@ -18,7 +18,7 @@ class Quote:
     provider: str
     instance: str
     region: str
-    capacity: Capacity
+    capacity: CapacityKind
     usd_per_hour: Decimal
     date: str | None
     line: int

@@ -19,7 +19,7 @@ from typing import Any
 
 from gpuplan.catalog.update.quotes import Quote, amount
 
-Row = Mapping[str, Any]
+ListRow = Mapping[str, Any]
 OWN = ("provider", "instance", "region", "usd_per_hour")
 SKYPILOT = ("InstanceType", "Region", "Price", "SpotPrice")
 LONGEST = 2_000_000  # rows of a list
@@ -68,7 +68,9 @@ def _csv(text: str, provider: str | None) -> Iterator[Quote]:
         raise Unreadable(f"it has the columns {', '.join(columns)[:120]} and not {wanted}")
 
 
-def _each(rows: Iterable[Row], quotes: Callable[[Row, int], Iterator[Quote]]) -> Iterator[Quote]:
+def _each(
+    rows: Iterable[ListRow], quotes: Callable[[ListRow, int], Iterator[Quote]]
+) -> Iterator[Quote]:
     for line, row in enumerate(rows, 2):
         if line > LONGEST:
             raise Unreadable(f"it has more than {LONGEST:,} rows")
@@ -83,7 +85,7 @@ def _each(rows: Iterable[Row], quotes: Callable[[Row, int], Iterator[Quote]]) ->
             raise Unreadable(f"row {line}: {problem}") from problem
 
 
-def _own(row: Row, line: int) -> Iterator[Quote]:
+def _own(row: ListRow, line: int) -> Iterator[Quote]:
     usd = amount(row["usd_per_hour"])
     capacity = row.get("capacity") or "on-demand"
     if capacity not in ("on-demand", "spot"):
@@ -100,7 +102,7 @@ def _own(row: Row, line: int) -> Iterator[Quote]:
         )
 
 
-def _skypilot(row: Row, line: int, provider: str) -> Iterator[Quote]:
+def _skypilot(row: ListRow, line: int, provider: str) -> Iterator[Quote]:
     """An empty cell: not offered. Zones of a region are rows of their own."""
     for column, capacity in (("Price", "on-demand"), ("SpotPrice", "spot")):
         usd = amount(row[column])
@@ -130,13 +132,13 @@ def _json(tree: Any, provider: str | None) -> Iterator[Quote]:
         raise Unreadable("its JSON has none of PriceList, SpotPriceHistory, Items")
 
 
-def _product(item: Any) -> Row:
+def _product(item: Any) -> ListRow:
     """AWS answers with JSON in texts."""
-    product: Row = _parsed(item) if isinstance(item, str) else item
+    product: ListRow = _parsed(item) if isinstance(item, str) else item
     return product
 
 
-def _aws(row: Row, line: int) -> Iterator[Quote]:
+def _aws(row: ListRow, line: int) -> Iterator[Quote]:
     """Linux on shared machines without licences, on demand: what a node of a cluster is."""
     facts = row["product"]["attributes"]
     plain = (
@@ -162,7 +164,7 @@ def _aws(row: Row, line: int) -> Iterator[Quote]:
                 )
 
 
-def _aws_spot(row: Row, line: int) -> Iterator[Quote]:
+def _aws_spot(row: ListRow, line: int) -> Iterator[Quote]:
     usd = amount(row["SpotPrice"])
     if row.get("ProductDescription") == "Linux/UNIX" and usd is not None:
         yield Quote(
@@ -176,7 +178,7 @@ def _aws_spot(row: Row, line: int) -> Iterator[Quote]:
         )
 
 
-def _azure(row: Row, line: int) -> Iterator[Quote]:
+def _azure(row: ListRow, line: int) -> Iterator[Quote]:
     """Virtual machines with Linux by the hour: no reservations, no low priority, no Windows."""
     name = f"{row.get('skuName', '')} {row.get('meterName', '')}"
     wrong = "Windows" in row.get("productName", "") or "Low Priority" in name

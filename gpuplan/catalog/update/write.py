@@ -68,13 +68,13 @@ def _with(document: dict[str, Any], taken: Sequence[Change], source: ListSource)
 
 def joined(rows: Iterable[Row]) -> list[Row]:
     """One row of each instance and source, sorted."""
-    found: dict[tuple[str, str], Row] = {}
+    merged: dict[tuple[str, str], Row] = {}
     for row in rows:
-        there = found.setdefault((row["instance"], row["source"]), dict(row))
+        there = merged.setdefault((row["instance"], row["source"]), dict(row))
         for kind in KINDS.values():
             if row.get(kind):
                 there[kind] = {**there.get(kind, {}), **row[kind]}
-    return [found[key] for key in sorted(found)]
+    return [merged[key] for key in sorted(merged)]
 
 
 def _source(source: ListSource) -> dict[str, str]:

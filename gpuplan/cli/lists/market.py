@@ -11,7 +11,7 @@ from gpuplan.cli.common import print_json, report_problems, say
 
 if TYPE_CHECKING:
     from gpuplan.catalog.load import Catalog
-    from gpuplan.catalog.quotes import Wanted
+    from gpuplan.catalog.quotes import QuoteFilter
 
 DAY = 86400
 
@@ -51,11 +51,11 @@ def unused_filters(options: argparse.Namespace) -> list[str]:
 def list_market(catalog: Catalog, options: argparse.Namespace) -> int:
     """`list instances` and `list prices`."""
     from gpuplan.catalog.market import load_market
-    from gpuplan.catalog.quotes import Wanted, offers, quotes
+    from gpuplan.catalog.quotes import QuoteFilter, offers, quotes
     from gpuplan.report.facts import market as report
 
     prices = options.what == "prices"
-    wanted = Wanted(
+    wanted = QuoteFilter(
         as_of=options.as_of or datetime.now(UTC).date(),
         gpu=options.gpu or (options.only if prices else ""),
         instance="" if prices else options.only,
@@ -74,7 +74,7 @@ def list_market(catalog: Catalog, options: argparse.Namespace) -> int:
     return _answer(records, text, wanted, options)
 
 
-def _answer(records: Any, text: str, wanted: Wanted, options: argparse.Namespace) -> int:
+def _answer(records: Any, text: str, wanted: QuoteFilter, options: argparse.Namespace) -> int:
     from gpuplan.diagnostics import error
 
     if not records:
@@ -97,7 +97,7 @@ def _answer(records: Any, text: str, wanted: Wanted, options: argparse.Namespace
     return 0
 
 
-def _aged(record: Any, wanted: Wanted) -> Any:
+def _aged(record: Any, wanted: QuoteFilter) -> Any:
     """A record as JSON, its price with its age in days; None where nobody knows it."""
     from datetime import date
 

@@ -40,13 +40,13 @@ def update(options: argparse.Namespace) -> int:
         quotes = _asked(options) if options.place else _files(options)
     except Rejected as rejected:
         return report_problems(rejected.diagnostics, as_json=options.json)
-    found = review(quotes, load_market(), options.as_of or today())
+    reviewed = review(quotes, load_market(), options.as_of or today())
     day = (options.as_of or today()).isoformat()
     if options.json:
-        print_json(report.tree(found))
+        print_json(report.tree(reviewed))
     else:
-        say(report.text(found, day), end="")
-    return _write(options, found) if options.write else 0
+        say(report.text(reviewed, day), end="")
+    return _write(options, reviewed) if options.write else 0
 
 
 def _files(options: argparse.Namespace) -> list[Quote]:

@@ -51,14 +51,14 @@ def run(options: argparse.Namespace) -> int:
 
     sources = Sources()
     try:
-        found, bought = _bill(options, sources)
+        billed, bought = _bill(options, sources)
     except Rejected as rejected:
         return report_problems(rejected.diagnostics, sources, as_json=options.json)
     if options.json:
-        print_json(report.tree(found) | ({"bought": tree(bought)} if bought else {}))
+        print_json(report.tree(billed) | ({"bought": tree(bought)} if bought else {}))
     else:
-        say(report.text(found) + (f"\n{text(bought)}" if bought else ""), end="")
-    return int(options.exit_code and bool(found.old))
+        say(report.text(billed) + (f"\n{text(bought)}" if bought else ""), end="")
+    return int(options.exit_code and bool(billed.old))
 
 
 def _bill(options: argparse.Namespace, sources: Sources) -> tuple[Bill, Bought | None]:
@@ -81,11 +81,11 @@ def _bill(options: argparse.Namespace, sources: Sources) -> tuple[Bill, Bought |
             name = options.costs.name
             own = load_tariffs()
             owned = bought(plan, load_catalog(), own, lambda gpu: values(costs, name, gpu))
-    found = bill(
+    billed = bill(
         plan,
         Lists(load_market(), load_tariffs()),
         said,
         as_of=options.as_of or today(),
         oldest_days=int(options.max_age),
     )
-    return found, owned
+    return billed, owned

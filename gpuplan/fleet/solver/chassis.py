@@ -33,7 +33,8 @@ def _bits(numbers: tuple[int, ...], index: dict[int, int]) -> int:
 
 
 class Chassis:
-    """One host type. GPU `i` here is the i-th of the nodes' GPUs; `numbers[i]` is its number."""
+    """One host type. GPU `i` here is the i-th of the nodes' GPUs; `numbers[i]` is its number, and
+    `mask` has them all."""
 
     def __init__(self, index: int, host: HostType) -> None:
         self.index, self.host = index, host
@@ -41,7 +42,7 @@ class Chassis:
         self.numbers = tuple(n for node in host.nodes for n in node.gpus)
         position = {n: i for i, n in enumerate(self.numbers)}
         self.masks = tuple(_bits(node.gpus, position) for node in host.nodes)
-        self.gpus = len(self.numbers)
+        self.gpus, self.mask = len(self.numbers), sum(self.masks)
         self.node_of = tuple(j for j, node in enumerate(host.nodes) for _ in node.gpus)
         self.room: tuple[Amounts, ...] = tuple(
             (node.cores, node.memory_bytes, sum(card.functions for card in node.cards))
@@ -147,8 +148,8 @@ class Chassis:
             return [m for m in fit if self._closed(m) and not self._in_node(m)]
         if self.within_node(k):
             return []
-        found = divisions([(free & node).bit_count() for node in self.masks], k)
-        spans = [self._cut(free, shares) for shares in self._first(found)]
+        shares_of = divisions([(free & node).bit_count() for node in self.masks], k)
+        spans = [self._cut(free, shares) for shares in self._first(shares_of)]
         return sorted({m for m in spans if m and self._closed(m)}, key=self._spread)
 
     def _spread(self, mask: int) -> tuple[int, int]:
@@ -184,7 +185,7 @@ class Chassis:
         if self._alike():
             rooms = [kind.gpus * kind.count for kind in self.kinds]
             return divisions(rooms, k)
-        return [self._shape(mask) for mask in self._spans((1 << self.gpus) - 1, k)]
+        return [self._shape(mask) for mask in self._spans(self.mask, k)]
 
     def _alike(self) -> bool:
         """Whether the GPUs of a kind of node are told apart by nothing."""

@@ -190,7 +190,7 @@ def sets_on_empty(chassis: Chassis, gpus: int) -> list[int]:
     inside = (
         [chassis.pick(mask, gpus) for mask in chassis.masks] if chassis.within_node(gpus) else []
     )
-    return [mask for mask in inside if mask] + list(chassis.spans((1 << chassis.gpus) - 1, gpus))
+    return [mask for mask in inside if mask] + list(chassis.spans(chassis.mask, gpus))
 
 
 def within(wanted: Amounts, free: Amounts) -> bool:

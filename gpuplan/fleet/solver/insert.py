@@ -115,7 +115,7 @@ def _find_whole(state: State, item: int, choice: Choice, pool: Pool) -> Where | 
 
 def _find_span(state: State, item: int, choice: Choice, pool: Pool) -> Where | None:
     chassis = state.fleet.chassis[choice.chassis]
-    if not chassis.spans((1 << chassis.gpus) - 1, choice.gpus):
+    if not chassis.spans(chassis.mask, choice.gpus):
         return None
     for host, _ in _nodes(state, choice.chassis, pool[0], 1):
         state.work += 2

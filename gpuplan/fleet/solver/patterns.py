@@ -9,7 +9,7 @@ from gpuplan.sharing.modes import Mode, Part
 
 MOST_LAYOUTS = 400  # beyond it a mode is modelled by its units alone
 
-State = tuple[int, Counts]  # units taken, as bits; parts of each kind
+Filling = tuple[int, Counts]  # units taken, as bits; parts of each kind
 
 
 class Geometry:
@@ -17,8 +17,8 @@ class Geometry:
 
     def __init__(self, gpu: str, mode: Mode, parts: tuple[Part, ...]) -> None:
         self.gpu, self.mode, self.parts = gpu, mode, parts
-        self.states: list[State] = [(0, (0,) * len(parts))]
-        self._ids: dict[State, int] = {self.states[0]: 0}
+        self.states: list[Filling] = [(0, (0,) * len(parts))]
+        self._ids: dict[Filling, int] = {self.states[0]: 0}
         self._next: dict[tuple[int, int], tuple[int, int] | None] = {}
         self._exact: dict[tuple[int, int, int], int | None] = {}
         self._dropped: dict[tuple[int, int, int], int] = {}
@@ -44,7 +44,7 @@ class Geometry:
         reached = [(self._id(after), start) for after, start in self._successors(state, part)]
         return max(reached, key=lambda pair: (self.value(pair[0]), pair[1]), default=None)
 
-    def _successors(self, state: int, part: int) -> Iterator[tuple[State, int]]:
+    def _successors(self, state: int, part: int) -> Iterator[tuple[Filling, int]]:
         taken, counts = self.states[state]
         more = _with(counts, part, 1)
         if not together(self.parts, more, uniform=self.mode.uniform):
@@ -75,7 +75,7 @@ class Geometry:
         given = 0 if self.mode.uniform else units(self.parts[part], start)
         return self._id((taken & ~given, _with(counts, part, -1)))
 
-    def _id(self, state: State) -> int:
+    def _id(self, state: Filling) -> int:
         known = self._ids.get(state)
         if known is None:
             known = self._ids[state] = len(self.states)

@@ -16,6 +16,7 @@ from gpuplan.fleet.solver.improve import Packer, Ruin, close_hosts, insert_all, 
 from gpuplan.fleet.solver.keep import keep
 from gpuplan.fleet.solver.nodes.packing import by_nodes
 from gpuplan.fleet.solver.outline.master import SMALL, Outline, fewest_hosts, outline, whole_outline
+from gpuplan.fleet.solver.outline.tighten import Items
 from gpuplan.fleet.solver.spare import spare
 from gpuplan.fleet.solver.state import State
 
@@ -23,7 +24,6 @@ ROUNDS = 2
 MOST_WORK = 200_000  # places looked at
 SPARING = 8  # part of it for fewer GPUs
 START = 4  # part of it for a packing from which contents are looked for
-Items = dict[int, list[int]]
 
 
 def pack(problem: Problem, *, contents: bool = True) -> Result:

@@ -43,7 +43,7 @@ class OpenHost:
     def __init__(self, number: int, chassis: Chassis, owner: str | None, label: int) -> None:
         self.id, self.chassis, self.owner, self.label = number, chassis, owner, label
         self.left = [*chassis.room]
-        self.free = (1 << chassis.gpus) - 1
+        self.free = chassis.mask
         self.gpu_mode = [-1] * chassis.gpus
         self.gpu_state = [-1] * chassis.gpus
         self.gpu_owner: list[str | None] = [None] * chassis.gpus

@@ -19,7 +19,7 @@ from gpuplan.fleet.solver.run import pack
 MOST_CHANGES = 12  # packings of single changes
 
 Selection = tuple[int, ...]  # of each workload the number of its way
-Alike = dict[tuple[object, ...], list[int]]
+AlikeRequests = dict[tuple[object, ...], list[int]]
 
 
 def pack_ways(problem: Problem) -> tuple[Problem, Result]:
@@ -122,9 +122,9 @@ def _changes(problem: Problem, at: Selection) -> Iterator[Selection]:
         yield from made
 
 
-def _alike(problem: Problem) -> Alike:
+def _alike(problem: Problem) -> AlikeRequests:
     """The workloads that differ in nothing but their names."""
-    alike: Alike = {}
+    alike: AlikeRequests = {}
     for place, ways in enumerate(problem.ways):
         alike.setdefault(_look(ways), []).append(place)
     return alike
@@ -139,7 +139,7 @@ def _look(ways: Ways) -> tuple[object, ...]:
     return first.tenant, first.isolation, sizes
 
 
-def _outline(problem: Problem, alike: Alike) -> Outline:
+def _outline(problem: Problem, alike: AlikeRequests) -> Outline:
     """The model of all ways, each of its requests under a name of its own. Of equal workloads the
     first stands for all."""
     owned = {r.name for ways in problem.ways for r in ways.ways[0]}
@@ -179,7 +179,7 @@ def _summed(counts: Sequence[dict[int, int]]) -> dict[int, int]:
     return total
 
 
-def _named(outline: Outline, alike: Alike, number: int) -> Selection:
+def _named(outline: Outline, alike: AlikeRequests, number: int) -> Selection:
     """The ways that the model says, dealt to equal workloads in their order."""
     selection = [0] * number
     for places, counts in zip(alike.values(), outline.ways, strict=True):

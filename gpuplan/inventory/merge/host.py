@@ -28,14 +28,14 @@ from gpuplan.inventory.merge.devices import (
 )
 from gpuplan.inventory.merge.entities import Entity, Said, addresses, entities, identities
 from gpuplan.inventory.merge.gaps import gaps
-from gpuplan.inventory.merge.item import Item, Tree
+from gpuplan.inventory.merge.item import Item
 from gpuplan.inventory.merge.links import grouped, links, switch_groups
 from gpuplan.inventory.merge.messages import Gap
 from gpuplan.inventory.merge.numbers import address_of, numbered
 from gpuplan.inventory.merge.settle import Settler
 from gpuplan.inventory.merge.tree import Bridges, bridges, switches
 from gpuplan.inventory.merge.uses import interfaces_of, put_card_uses, serials
-from gpuplan.render.commented import Route
+from gpuplan.render.commented import Route, Tree
 
 Kinds = dict[str, list[Entity]]
 

@@ -9,9 +9,7 @@ from typing import Any
 from gpuplan.inventory.facts import Value
 from gpuplan.inventory.merge.entities import Entity, Said
 from gpuplan.inventory.merge.settle import Settler
-from gpuplan.render.commented import Inline
-
-Tree = dict[str, Any]
+from gpuplan.render.commented import Inline, Tree
 
 
 @dataclass(slots=True)

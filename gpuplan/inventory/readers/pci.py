@@ -97,11 +97,11 @@ class Functions:
     """All functions of one output, by address."""
 
     gathering: Gathering
-    found: dict[str, Function] = field(default_factory=dict)
+    by_address: dict[str, Function] = field(default_factory=dict)
     disputed: set[tuple[str, str]] = field(default_factory=set)
 
     def at(self, address: str, place: Place) -> Function:
-        return self.found.setdefault(address, Function(address, place))
+        return self.by_address.setdefault(address, Function(address, place))
 
     def say(self, function: Function, name: str, value: Value, place: Place) -> None:
         """Keep a word; a second one that differs takes both away."""
@@ -122,12 +122,12 @@ class Functions:
         physical ones, where these say which they are."""
         bridges = {
             (f.domain, f.number("secondary")): f
-            for f in self.found.values()
+            for f in self.by_address.values()
             if f.number("secondary")  # 0 where nothing has set a bridge up
         }
-        virtual = {a for f in self.found.values() for a in virtual_functions(f)}
+        virtual = {a for f in self.by_address.values() for a in virtual_functions(f)}
         virtual |= self._called_virtual()
-        for function in self.found.values():
+        for function in self.by_address.values():
             kind = kind_of(function)
             undecided = (function.address, "class") in self.disputed
             if kind and not undecided and function.address not in virtual:
@@ -140,13 +140,13 @@ class Functions:
         beside them; alone they are what a guest has been given, and bus 0 holds all of a guest."""
         physical = {
             (f.domain, f.bus + further, f.get("class"), _maker(f))
-            for f in self.found.values()
+            for f in self.by_address.values()
             for further in (0, 1)
             if "Virtual Function" not in str(f.get("product")) and f.bus
         }
         return {
             f.address
-            for f in self.found.values()
+            for f in self.by_address.values()
             if "Virtual Function" in str(f.get("product"))
             and (f.domain, f.bus, f.get("class"), _maker(f)) in physical
         }

@@ -17,6 +17,7 @@ _PCI = re.compile(
     r"(?:0x)?(?:([0-9A-Fa-f]{4,8}):)?([0-9A-Fa-f]{2}):([0-9A-Fa-f]{2})\.([0-7])", re.ASCII
 )
 _PCI_ID = re.compile(r"(?:0x)?([0-9A-Fa-f]{4})10[Dd][Ee]", re.ASCII)
+_WATTS = re.compile(r"([0-9]{1,6}(?:\.[0-9]{1,4})?) ?W?")
 _ABSENT = re.compile(
     r"\[?(?:n/a|not supported|not applicable|none|not specified|"
     r"requested functionality has been deprecated|deprecated|-)?\]?",
@@ -74,17 +75,17 @@ def unwrapped(lines: Sequence[Line], begins: re.Pattern[str]) -> tuple[Line, ...
     """Lines that a terminal broke at its width are one again. `begins` is how a line of the tool
     begins; a row that does not, below one of full width, is the rest of that."""
     width = max((len(line.text) for line in lines), default=0)
-    found: list[Line] = []
+    joined: list[Line] = []
     broken = False
     for line in lines:
         if broken and line.text.strip() and not begins.match(line.text):
-            above = found.pop()
+            above = joined.pop()
             shown = min(above.shown, len(above.text))
-            found.append(Line(line.document, above.number, above.text + line.text, shown))
+            joined.append(Line(line.document, above.number, above.text + line.text, shown))
         else:
-            found.append(line)
-        broken = len(line.text) == width >= NARROWEST and len(found[-1].text) < LONGEST
-    return tuple(found)
+            joined.append(line)
+        broken = len(line.text) == width >= NARROWEST and len(joined[-1].text) < LONGEST
+    return tuple(joined)
 
 
 def size_bytes(text: str) -> int | None:
@@ -147,6 +148,11 @@ def whole(text: str) -> int | None:
     """`128` → 128."""
     text = text.strip()
     return int(text) if text.isascii() and text.isdigit() and len(text) <= 18 else None
+
+
+def watts(text: str) -> float | None:
+    match = _WATTS.fullmatch(text)
+    return float(match[1]) if match else None
 
 
 def absent(text: str) -> bool:

@@ -111,7 +111,7 @@ class Element:
 
 
 @dataclass(slots=True)
-class Tree:
+class Root:
     """What could be read of one root element, and what went wrong."""
 
     root: Element | None = None
@@ -123,7 +123,7 @@ def mentions(text: str, root: str) -> bool:
     return _start(root).search(text) is not None
 
 
-def read(document: SourceDocument, root: str, tool: str) -> tuple[Tree, ...]:
+def read(document: SourceDocument, root: str, tool: str) -> tuple[Root, ...]:
     """One tree for each `root` element in a text, whatever stands around them."""
     data = document.text.encode("utf-8", "replace")
     starts = [0, *(m.end() for m in re.finditer(b"\n", data))]
@@ -133,7 +133,7 @@ def read(document: SourceDocument, root: str, tool: str) -> tuple[Tree, ...]:
         before = len(document.text[: declared.start()].encode("utf-8", "replace"))
         place = source.place(before, before + len("<!ENTITY"))
         remedy = "give the file as the tool wrote it"
-        return (Tree(None, (unreadable(tool, "it declares entities", place, remedy),)),)
+        return (Root(None, (unreadable(tool, "it declares entities", place, remedy),)),)
     trees, at = [], 0
     while match := re.compile(_start(root).pattern.encode()).search(data, at):
         tree, at = _Parser(source, root, tool).parse(match.start())
@@ -166,20 +166,20 @@ class _Parser:
         self.expat.EndElementHandler = self._end
         self.expat.CharacterDataHandler = self._text
 
-    def parse(self, base: int) -> tuple[Tree, int]:
+    def parse(self, base: int) -> tuple[Root, int]:
         """The tree that starts at byte `base`, and the byte after what was read of it."""
         self.base = base
         data, isfinal = self.source.data, True
         try:
             self.expat.Parse(data[base:], isfinal)
         except _Done:
-            return Tree(self.top), base + self.expat.CurrentByteIndex + 1
+            return Root(self.top), base + self.expat.CurrentByteIndex + 1
         except _TooDeep:
             problem = unreadable(self.tool, f"more than {DEEPEST} elements deep", self._here())
-            return Tree(None, (problem,)), len(data)
+            return Root(None, (problem,)), len(data)
         except expat.ExpatError as fault:
-            return Tree(self.top, (self._fault(fault),)), self._next(data)
-        return Tree(self.top), len(data)
+            return Root(self.top, (self._fault(fault),)), self._next(data)
+        return Root(self.top), len(data)
 
     def _fault(self, fault: expat.ExpatError) -> Diagnostic:
         last = self.open[-1] if self.open else None

@@ -10,8 +10,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from gpuplan.kubernetes.naming import amount
-
-Tree = Mapping[str, Any]
+from gpuplan.plan.wording import Tree
 
 # ValidateStatefulSetUpdate, ValidatePersistentVolumeClaimUpdate: of `spec`, only these may change.
 MUTABLE: dict[str, frozenset[str]] = {

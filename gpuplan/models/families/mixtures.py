@@ -22,7 +22,7 @@ def _glm(fields: Fields, parts: Parts) -> Parts:
 
 
 def _gemma4(fields: Fields, frame: Frame) -> tuple[Feed, ...]:
-    make = special.gemma4_feeds if fields.flag("enable_moe_block") else experts.dense
+    make = special.gemma4_feeds if fields.flag("enable_moe_block") else special.gemma4_dense
     return make(fields, frame)
 
 
@@ -84,6 +84,7 @@ _GEMMA4 = replace(
     parts=Parts(norms=4, query_key_norm="head"),
     mixers=special.gemma4,
     feeds=_gemma4,
+    ends=special.gemma4_ends,
     towers=towers.gemma4,
     text="text_config",
 )
@@ -119,6 +120,7 @@ MIXTURES: dict[str, Architecture] = {
         mixers=hybrids.parallel, names=_MAMBA2_NAMES, defaults={"mamba_rms_norm": False}
     ),
     "FalconMambaForCausalLM": _MAMBA,
+    "Gemma4ForCausalLM": replace(_GEMMA4, text=None, towers=towers.none),
     "Gemma4ForConditionalGeneration": _GEMMA4,
     "Glm4MoeForCausalLM": Architecture(
         parts=Parts(attention_bias="query_key_value", router_bias=True),
@@ -219,5 +221,17 @@ MIXTURES: dict[str, Architecture] = {
     ),
     "Qwen3_5MoeForConditionalGeneration": replace(
         _QWEN_NEXT, feeds=experts.qwen, text="text_config", towers=towers.qwen3_vl
+    ),
+    "Step3p5ForCausalLM": Architecture(
+        parts=Parts(query_key_norm="head", router_bias=True),
+        mixers=special.step,
+        feeds=experts.deepseek,
+        head_dim="stated",
+        names={
+            "n_routed_experts": "moe_num_experts",
+            "num_experts_per_tok": "moe_top_k",
+            "num_key_value_heads": "num_attention_groups",
+        },
+        defaults={"first_k_dense_replace": 3, "n_shared_experts": 1},
     ),
 }

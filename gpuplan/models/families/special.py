@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from gpuplan.models.families.attention import grouped, projections
-from gpuplan.models.families.experts import mixture
+from gpuplan.models.families.experts import mixture, mlp
 from gpuplan.models.families.layers import Feed, Frame, Mixer
 from gpuplan.models.fields import Fields
 from gpuplan.models.model import AttentionLayers, SparseAttention
@@ -31,18 +31,76 @@ def mimo(fields: Fields, frame: Frame) -> tuple[Mixer, ...]:
 
 
 def gemma4(fields: Fields, frame: Frame) -> tuple[Mixer, ...]:
-    """Gemma 4: layers that see everything have wider heads, and keys that are values as well."""
-    fields.must_be("hidden_size_per_layer_input", value=0)
-    fields.must_be("num_kv_shared_layers", value=0)
+    """Gemma 4: layers that see everything have wider heads, and keys that are values as well. The
+    last `num_kv_shared_layers` read what the last layers of their kind before them have cached."""
     window = grouped(frame, window=fields.whole("sliding_window"))
-    heads, size = fields.whole("num_global_key_value_heads"), fields.whole("global_head_dim")
+    heads = fields.whole("num_global_key_value_heads", frame.kv_heads)
+    size = fields.whole("global_head_dim")
     full = grouped(frame, kv_heads=heads, head_dim=size)
     if fields.flag("attention_k_eq_v"):
         full = replace(full, linear=full.linear - frame.hidden_size * heads * size)
     kinds = fields.choices(
         "layer_types", ("sliding_attention", "full_attention"), frame.list_length
     )
-    return tuple(window if kind == "sliding_attention" else full for kind in kinds)
+    made = [window if kind == "sliding_attention" else full for kind in kinds]
+    own = len(made) - _sharing(fields, frame)
+    beside = _beside(fields, frame)
+    return tuple(
+        _with(mixer if place < own else _reading(mixer, frame), beside)
+        for place, mixer in enumerate(made)
+    )
+
+
+def _sharing(fields: Fields, frame: Frame) -> int:
+    count = fields.whole("num_kv_shared_layers", 0, least=0)
+    fields.at_most("num_kv_shared_layers", count, "num_hidden_layers", frame.layers)
+    return count
+
+
+def _reading(mixer: Mixer, frame: Frame) -> Mixer:
+    """Without keys and values of its own, nor the norm of the keys."""
+    assert mixer.attention
+    kind = replace(mixer.attention, cached_per_token=0)
+    return replace(
+        mixer, linear=projections(kind, frame), rest=mixer.rest - kind.head_dim, attention=kind
+    )
+
+
+def _beside(fields: Fields, frame: Frame) -> tuple[int, int]:
+    """Of a layer's own embedding of each token: a gate, a projection and its part of the one that
+    all share; a norm."""
+    width = fields.whole("hidden_size_per_layer_input", 0, least=0)
+    return (3 * frame.hidden_size * width, frame.hidden_size) if width else (0, 0)
+
+
+def _with(mixer: Mixer, beside: tuple[int, int]) -> Mixer:
+    return replace(mixer, linear=mixer.linear + beside[0], rest=mixer.rest + beside[1])
+
+
+def gemma4_ends(fields: Fields, frame: Frame, vocabulary: int) -> int:
+    """Gemma 4 E2B and E4B: an embedding of each token for each layer, and a norm."""
+    width = fields.whole("hidden_size_per_layer_input", 0, least=0)
+    words = fields.whole("vocab_size_per_layer_input", vocabulary)
+    return (words * frame.layers + 1) * width
+
+
+def gemma4_dense(fields: Fields, frame: Frame) -> tuple[Feed, ...]:
+    """Gemma 4: with `use_double_wide_mlp`, layers that share a cache are twice as wide."""
+    width, sharing = fields.whole("intermediate_size"), _sharing(fields, frame)
+    wide = 2 * width if fields.flag("use_double_wide_mlp") else width
+    return (mlp(frame, width),) * (frame.layers - sharing) + (mlp(frame, wide),) * sharing
+
+
+def step(fields: Fields, frame: Frame) -> tuple[Mixer, ...]:
+    """Step 3.5: layers with a window have more query heads; each head has a gate."""
+    other = fields.within("attention_other_setting").whole("num_attention_heads")
+    wide = replace(frame, attention_heads=other)
+    full = _with(grouped(frame), (frame.hidden_size * frame.attention_heads, 0))
+    window = _with(
+        grouped(wide, window=fields.whole("sliding_window")), (frame.hidden_size * other, 0)
+    )
+    kinds = fields.choices("layer_types", ("sliding_attention", "full_attention"))
+    return tuple(window if k == "sliding_attention" else full for k in kinds[: frame.layers])
 
 
 def gemma4_feeds(fields: Fields, frame: Frame) -> tuple[Feed, ...]:

@@ -171,7 +171,9 @@ def kimi(fields: Fields, frame: Frame) -> tuple[Tower, ...]:
 
 
 def gemma4(fields: Fields, frame: Frame) -> tuple[Tower, ...]:
-    """Gemma 4: four norms a layer, norms of queries and keys, positions in two axes."""
+    """Gemma 4: four norms a layer, norms of queries and keys, positions in two axes. What hears
+    (E2B, E4B) is not counted."""
+    fields.must_be("audio_config", value=None)
     vision = fields.within("vision_config")
     blocks = _blocks(vision, gated=True, attention_bias=False, mlp_bias=False, norm_bias=False)
     patch, more = vision.whole("patch_size"), 2 * blocks.hidden + 2 * vision.whole("head_dim")

@@ -41,7 +41,8 @@ def _domains(pool: NodePool, inventory: Inventory | None) -> list[int]:
 
 def _places(sizes: Sequence[int], work: Workload, members: Sequence[Workload]) -> int:
     """Groups of `work` that find place, however the others lie. Each of their nodes takes a place
-    where it is the one too many for it, and none of their groups takes more than it has nodes."""
+    where it is the one too many for it, and none of their groups takes more than it can where it
+    lies."""
     size = _spread(work)
     others = [w for w in members if w is not work and w.nodes_per_replica > 1]
     nodes = sum(_spread(w) * w.replicas for w in others)
@@ -50,8 +51,14 @@ def _places(sizes: Sequence[int], work: Workload, members: Sequence[Workload]) -
     for cost in costs:
         nodes -= cost
         lost += nodes >= 0
-    blocks = sum(-(-_spread(w) // size) * w.replicas for w in others)
+    blocks = sum(_most_lost(w, size) * w.replicas for w in others)
     return sum(n // size for n in sizes) - min(lost, blocks)
+
+
+def _most_lost(work: Workload, size: int) -> int:
+    """Places of `size` nodes that one group may take: in a domain those that it covers, else one
+    with each node."""
+    return -(-_spread(work) // size) if work.one_domain else _spread(work)
 
 
 def _spread(work: Workload) -> int:

@@ -48,9 +48,9 @@ def in_one_place(
         there = [moved(s, site) for s in searches] if site is not None else []
         if site is None or any(s.best is None for s in there):
             continue
-        found = joint(there, site, budget)
-        if best is None or found.chosen.rank < best.chosen.rank:
-            best = found
+        combination = joint(there, site, budget)
+        if best is None or combination.chosen.rank < best.chosen.rank:
+            best = combination
     return best
 
 

@@ -24,11 +24,11 @@ def size_all(
     or that of one of the `places` where the cheapest nodes of `site` are in several. Or why some
     fit nowhere, and on which of the `others` they would. `budget` is what an hour of a month may
     cost, in USD."""
-    found = [search(demand, site, others) for demand in demands]
-    failed: list[Answer] = [s for s in found if not isinstance(s, Search)]
+    searched = [search(demand, site, others) for demand in demands]
+    failed: list[Answer] = [s for s in searched if not isinstance(s, Search)]
     if failed:
         return failed, site
-    searches = [s for s in found if isinstance(s, Search)]
+    searches = [s for s in searched if isinstance(s, Search)]
     best = joint(searches, site, budget)
     if scattered(best):
         best = in_one_place(searches, places(), budget) or best

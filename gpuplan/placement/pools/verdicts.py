@@ -64,7 +64,7 @@ def _fitting(
     usd = own + Decimal(repr(more))
     if usd <= 0:  # more than its own part is saved, of nodes that nobody needs then
         usd = weigher.paid(swap, place).usd_per_hour or own
-    found = _alternative(
+    alternative = _alternative(
         search,
         candidate,
         "override" if forced else "cost",
@@ -73,7 +73,7 @@ def _fitting(
     )
     saved = Decimal(repr(-more)).quantize(MICRO)
     cheaper = candidate.hours is None and saved > 0
-    return replace(found, saves_usd_per_hour=saved) if cheaper else found
+    return replace(alternative, saves_usd_per_hour=saved) if cheaper else alternative
 
 
 def _alternative(

@@ -24,7 +24,7 @@ AT_BOOT = (
     "/etc/systemd/system/gpuplan-hugepages.service",
 )
 GuestStatus = Literal["added", "removed", "moved", "changed", "same"]
-Interruption = Literal["none", "before", "next start", "host boot"]
+GuestStop = Literal["none", "before", "next start", "host boot"]
 Texts = dict[str, str]
 
 
@@ -37,7 +37,7 @@ class GuestChange:
     name: str
     host: str
     status: GuestStatus
-    interrupted: Interruption
+    interrupted: GuestStop
     text: str
 
 
@@ -62,7 +62,7 @@ def _change(
     host = machine.host
     waits = f"{host} boots for its new settings"
 
-    def said(status: GuestStatus, interrupted: Interruption, text: str) -> GuestChange:
+    def said(status: GuestStatus, interrupted: GuestStop, text: str) -> GuestChange:
         return GuestChange(
             name=machine.name,
             host=host,

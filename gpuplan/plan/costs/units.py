@@ -18,8 +18,8 @@ Unit = Literal[
     "million trained images",
     "hour of audio",
 ]  # fmt: skip
-Basis = Literal["mean load", "limit", "run"]
-BASES: dict[Basis, str] = {
+CostBasis = Literal["mean load", "limit", "run"]
+BASES: dict[CostBasis, str] = {
     "mean load": "at the mean load",
     "limit": "at the most that it is said to serve",
     "run": "",
@@ -33,7 +33,7 @@ class UnitCost:
 
     unit: Unit
     usd: Decimal
-    basis: Basis
+    basis: CostBasis
 
     @property
     def text(self) -> str:
@@ -49,12 +49,12 @@ def unit_costs(work: Workload, numbers: Mapping[str, float]) -> tuple[UnitCost, 
         return ()
     if work.task in ENDS:
         return tuple(_of_run(work, numbers))
-    found = list(_per_request(work, numbers, usd_per_request(work, numbers), "mean load"))
+    costs = list(_per_request(work, numbers, usd_per_request(work, numbers), "mean load"))
     rate = _estimate(work, "requests_per_second")
     if rate is not None:
         each = work.usd_per_hour / (rate * SECONDS_PER_HOUR)
-        found += _per_request(work, numbers, each, "limit")
-    return tuple(found)
+        costs += _per_request(work, numbers, each, "limit")
+    return tuple(costs)
 
 
 def idle_hours(work: Workload, numbers: Mapping[str, float]) -> Decimal:
@@ -119,7 +119,7 @@ def _of_run(work: Workload, numbers: Mapping[str, float]) -> Iterator[UnitCost]:
 
 
 def _per_request(
-    work: Workload, numbers: Mapping[str, float], usd: Decimal | None, basis: Basis
+    work: Workload, numbers: Mapping[str, float], usd: Decimal | None, basis: CostBasis
 ) -> Iterator[UnitCost]:
     if usd is None:
         return

@@ -6,8 +6,11 @@ from typing import Literal
 
 from gpuplan.frozen import record
 
-Capacity = Literal["on-demand", "spot", "reserved", "block", "flex-start", "queued"]
-WAITED: tuple[Capacity, ...] = ("flex-start", "queued")  # machines that come when there are some
+CapacityKind = Literal["on-demand", "spot", "reserved", "block", "flex-start", "queued"]
+WAITED: tuple[CapacityKind, ...] = (
+    "flex-start",
+    "queued",
+)  # machines that come when there are some
 Scaling = Literal["fixed", "autoscaler", "karpenter"]
 
 
@@ -59,7 +62,7 @@ class NetworkCards:
 
 
 @record
-class Reservation:
+class CapacityReservation:
     """Machines that were reserved. `placement_group` is the one that they were reserved with."""
 
     identifier: str
@@ -83,10 +86,10 @@ class Group:
     count: int
     layout: int | None = None
     partition: str | None = None
-    capacity: Capacity
+    capacity: CapacityKind
     run_seconds: int | None = None
     taints: tuple[str, ...] = ()
-    reservation: Reservation | None = None
+    reservation: CapacityReservation | None = None
     zones: tuple[str, ...]
     together: bool = False
     network_cards: NetworkCards | None = None
@@ -143,5 +146,5 @@ class Cloud:
 
     def cards_of(self, pool: str) -> NetworkCards | None:
         """Those of a pool whose pods use them."""
-        found = (g.network_cards for g in self.groups if g.pool == pool)
-        return next((cards for cards in found if cards), None)
+        used = (g.network_cards for g in self.groups if g.pool == pool)
+        return next((cards for cards in used if cards), None)

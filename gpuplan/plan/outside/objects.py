@@ -29,7 +29,6 @@ class Written:
     name: str
     file: str
     settings: tuple[Setting, ...]
-    line: int | None = None
 
     def get(self, name: str) -> Setting | None:
         return next((s for s in self.settings if s.name == name), None)
@@ -60,15 +59,15 @@ def object_changes(base: Sequence[Written], head: Sequence[Written]) -> Iterator
     alike: dict[tuple[str, str, tuple[SettingChange, ...]], list[str]] = {}
     for key in dict.fromkeys((*new, *old)):
         before, after = old.get(key), new.get(key)
-        found = tuple(_settings(before, after))
+        changes = tuple(_settings(before, after))
         status = "added" if before is None else "removed" if after is None else "changed"
-        if found or status != "changed":
+        if changes or status != "changed":
             kind, name = key
-            alike.setdefault((kind, status, found), []).append(name)
-    for (kind, status, found), names in alike.items():
+            alike.setdefault((kind, status, changes), []).append(name)
+    for (kind, status, changes), names in alike.items():
         shown = [hostlist(names)] if kind == NODE else names
         for name in shown:
-            yield ObjectChange(kind=kind, name=name, status=status, changes=found)
+            yield ObjectChange(kind=kind, name=name, status=status, changes=changes)
 
 
 def _settings(before: Written | None, after: Written | None) -> Iterator[SettingChange]:

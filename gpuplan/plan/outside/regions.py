@@ -108,8 +108,8 @@ class Regions:
 
 def refused(regions: Sequence[Region], limits: Limits) -> tuple[Refused, ...]:
     """Regions that a limit leaves out. What nobody says of one is no proof that it is within."""
-    found = (Refused(target=r.target, why="; ".join(_reasons(r, limits))) for r in regions)
-    return tuple(item for item in found if item.why)
+    judged = (Refused(target=r.target, why="; ".join(_reasons(r, limits))) for r in regions)
+    return tuple(item for item in judged if item.why)
 
 
 def _reasons(region: Region, limits: Limits) -> Iterator[str]:

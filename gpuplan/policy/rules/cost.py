@@ -50,8 +50,9 @@ def saving(workload: Workload, candidate: Alternative) -> Fraction | None:
 
 
 def cheapest(workload: Workload) -> tuple[Fraction, Alternative] | None:
-    """The candidate that saves most, and what part; None when none saves anything."""
-    savings = [(s, a) for a in workload.alternatives if (s := saving(workload, a)) and s > 0]
+    """The candidate that saves most, and what part; None when none can be compared."""
+    every = ((saving(workload, a), a) for a in workload.alternatives)
+    savings = [(part, candidate) for part, candidate in every if part is not None]
     return min(savings, key=lambda pair: (-pair[0], pair[1].gpu), default=None)
 
 
@@ -122,7 +123,7 @@ def _moved(here: str | None, there: str | None) -> str:
     (provider, *place), (other, *away) = here.split(", "), there.split(", ")
     if provider != other:
         return f"{other} is another provider: quota, images and data have to be there first"
-    if place and place[:1] != away[:1]:
+    if place and away and place[0] != away[0]:
         return f"{away[0]} is another region: quota, images and data have to be there first"
     return ""
 

@@ -148,7 +148,7 @@ def kv_cache(subject: Subject) -> Iterator[Finding]:
         if each is not None:
             memory = workload.memory
             room = memory.usable_bytes - memory.used_bytes + memory.kv_cache_bytes
-            held = int(max(room, 0) // each) * workload.replicas
+            held = int(max(room, 0) / each) * workload.replicas
             if held < workload.concurrency:
                 yield _too_few(
                     workload, "memory.kv_cache_bytes", f"its KV caches hold {held:,}", held

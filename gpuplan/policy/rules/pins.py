@@ -66,25 +66,27 @@ def chart_version(subject: Subject) -> Iterator[Finding]:
                 help="write an exact version under platform.versions",
             )
     for block in subject.blocks:
-        if block.kind in RELEASES and block.get("chart"):
-            yield from _release(block)
-        elif block.file.endswith(CHART_FILES) and block.get("version"):
-            entry = block.get("version")
-            if entry and not (isinstance(entry.value, str) and is_exact_version(entry.value)):
-                yield _unpinned(block, entry, f"has the version '{entry.value}'")
+        chart, version = block.get("chart"), block.get("version")
+        if block.kind in RELEASES and chart:
+            yield from _release(block, chart, version)
+        elif block.file.endswith(CHART_FILES) and version:
+            yield from _inexact(block, version)
 
 
-def _release(block: Block) -> Iterator[Finding]:
-    chart, version = block.get("chart"), block.get("version")
-    if chart and chart.known and isinstance(chart.value, str) and chart.value.startswith("."):
+def _release(block: Block, chart: Entry, version: Entry | None) -> Iterator[Finding]:
+    if chart.known and isinstance(chart.value, str) and chart.value.startswith("."):
         return
     if version is None or version.value is None:
-        at = chart or block.entries[0]
-        yield _unpinned(block, Entry(key="version", value=None, line=at.line), "has no version")
+        yield _unpinned(block, Entry(key="version", value=None, line=chart.line), "has no version")
     elif not version.known:
         fault = f"has the version '{version.value}', which only a run decides"
         yield _unpinned(block, version, fault)
-    elif not (isinstance(version.value, str) and is_exact_version(version.value)):
+    else:
+        yield from _inexact(block, version)
+
+
+def _inexact(block: Block, version: Entry) -> Iterator[Finding]:
+    if not (isinstance(version.value, str) and is_exact_version(version.value)):
         yield _unpinned(block, version, f"has the version '{version.value}'")
 
 
@@ -198,7 +200,7 @@ def requirement(subject: Subject) -> Iterator[Finding]:
                 if not _REQUIREMENT.fullmatch(text):
                     yield Finding(
                         resource=f"file/{file.path}",
-                        path=re.split(r"[\s=<>!~;\[]", text, maxsplit=1)[0] or text,
+                        path=re.split(r"[\s=<>!~;\[]", text)[0] or text,
                         message=f"{file.path}: '{text}' does not name one version",
                         help="write NAME==VERSION",
                         file=file.path,

@@ -32,11 +32,11 @@ def headroom(subject: Subject) -> Iterator[Finding]:
     """
     times = subject.thresholds["maximum_times"]
     for workload in subject.plan.workloads:
-        rates = [m for m in workload.metrics if m.name.endswith("s_per_second") and m.limit]
+        every = ((m, m.limit) for m in workload.metrics if m.name.endswith("s_per_second"))
+        rates = [(metric, limit) for metric, limit in every if limit]
         if workload.replicas > 1 or not rates:
             continue
-        rate = min(rates, key=lambda m: m.estimate.low / (m.limit or math.inf))
-        asked = rate.limit or 0.0
+        rate, asked = min(rates, key=lambda pair: pair[0].estimate.low / pair[1])
         if rate.estimate.low > times * asked:
             yield Finding(
                 resource=f"workload/{workload.name}",
@@ -76,13 +76,11 @@ def idle(subject: Subject) -> Iterator[Finding]:
         wanted = (pool.spare_nodes or 0) * pool.gpus_per_node
         unused = 0 if used is None else there - used - wanted
         if unused * 100 > subject.thresholds["maximum_percent"] * there:
-            cost = None if pool.usd_per_hour is None else float(pool.usd_per_hour) * pool.node_count
-            wasted = None if cost is None else cost * unused / there
-            price = (
-                "" if wasted is None else f", {format_usd(wasted)}/h of {format_usd(cost or 0)}/h"
-            )
-            own = [w for w in subject.plan.workloads if w.node_pool == pool.name]
-            lasting = max((over_time(Decimal(1), w)[0] for w in own), default=Decimal(1))
+            price, wasted = "", None
+            if pool.usd_per_hour is not None:
+                cost = float(pool.usd_per_hour) * pool.node_count
+                price = f", {format_usd(cost * unused / there)}/h of {format_usd(cost)}/h"
+                wasted = round(cost * unused / there * _lasting(subject.plan, pool), 6)
             yield Finding(
                 resource=f"node_pool/{pool.name}",
                 path=f"node_pools[{pool.name}].node_count",
@@ -91,9 +89,15 @@ def idle(subject: Subject) -> Iterator[Finding]:
                 requested=used,
                 capacity=there,
                 unit="GPUs",
-                usd_per_hour=None if wasted is None else round(wasted * float(lasting), 6),
+                usd_per_hour=wasted,
                 origin=pool.origin,
             )
+
+
+def _lasting(plan: Plan, pool: NodePool) -> float:
+    """The part of a month for which the longest work of the pool has it; 1 where none has."""
+    own = (w for w in plan.workloads if w.node_pool == pool.name)
+    return float(max((over_time(Decimal(1), w)[0] for w in own), default=1))
 
 
 def used_gpus(plan: Plan, pool: NodePool) -> int | None:

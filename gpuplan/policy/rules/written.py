@@ -114,8 +114,7 @@ def _given(setting: Setting) -> int | None:
         if not all(spans):
             return None
         return sum(_whole(s[2] or s[1]) - _whole(s[1]) + 1 for s in spans if s)
-    found = _NUMBERS.findall(setting.value.rpartition(":")[2])
-    return _whole(found[-1]) if len(found) == 1 else None
+    return _plain(setting.value.rpartition(":")[2])
 
 
 def _memory(item: Written, name: str, work: Workload) -> Iterator[Finding]:

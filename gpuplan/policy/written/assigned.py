@@ -20,7 +20,7 @@ def read(file: File) -> Iterator[Written]:
     for number, line in enumerate(file.text.split("\n"), start=1):
         words = line.split()
         inside = line == _START or (inside and line != _END)
-        if inside and len(words) > len(COLUMNS) and words[0] != "cat":
+        if inside and len(words) > len(COLUMNS):
             yield Written(
                 kind=SHARE,
                 name=words[0],
@@ -29,5 +29,4 @@ def read(file: File) -> Iterator[Written]:
                     Setting(name=k, value=v, line=number)
                     for k, v in zip(COLUMNS, words[1:], strict=False)
                 ),
-                line=number,
             )

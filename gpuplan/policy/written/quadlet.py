@@ -14,13 +14,13 @@ def read(file: File) -> Iterator[Written]:
     """An option for Podman's command line is a setting of its own."""
     if not file.path.startswith(FOLDER):
         return
-    found = []
+    settings = []
     for number, line in enumerate(file.text.split("\n"), start=1):
         key, equals, value = line.partition("=")
         if equals and not line.startswith(("#", ";")):
             if key == "PodmanArgs":
                 key, _, value = value.partition("=")
-            found.append(Setting(name=key, value=value, line=number))
+            settings.append(Setting(name=key, value=value, line=number))
     yield Written(
-        kind=UNIT, name=file.path.removeprefix(FOLDER), file=file.path, settings=tuple(found)
+        kind=UNIT, name=file.path.removeprefix(FOLDER), file=file.path, settings=tuple(settings)
     )

@@ -34,26 +34,26 @@ def read(file: File) -> Iterator[Written]:
 def _configured(file: File, number: int, line: str, left: int) -> Iterator[Written]:
     """A line of fields. Its first says what it is about; a list of nodes is each of them, or one
     where that are more than are `left`."""
-    found = _FIELD.findall(line)
-    if line.startswith("#") or not found:
+    fields = _FIELD.findall(line)
+    if line.startswith("#") or not fields:
         return
-    settings = tuple(Setting(name=k, value=v, line=number) for k, v in found[1:])
-    key, name = found[0]
+    settings = tuple(Setting(name=k, value=v, line=number) for k, v in fields[1:])
+    key, name = fields[0]
     if key == "NodeName":
         kind = NODE if file.path.endswith("slurm.conf") else GPUS
         gpus = next((s.value for s in settings if s.name == "File"), "")
         for host in hosts(name, left) or (name,):
             own = f"{host}:{gpus}" if kind == GPUS else host
-            yield Written(kind=kind, name=own, file=file.path, settings=settings, line=number)
+            yield Written(kind=kind, name=own, file=file.path, settings=settings)
     elif key in _KINDS:
-        yield Written(kind=_KINDS[key], name=name, file=file.path, settings=settings, line=number)
+        yield Written(kind=_KINDS[key], name=name, file=file.path, settings=settings)
 
 
 def _quality(file: File, number: int, line: str, _left: int) -> Iterator[Written]:
     if line.startswith("quality ") and (words := _words(line)):
         pairs = [word.partition("=") for word in words[2:]]
         settings = tuple(Setting(name=k, value=v, line=number) for k, _, v in pairs)
-        yield Written(kind="QOS", name=words[1], file=file.path, settings=settings, line=number)
+        yield Written(kind="QOS", name=words[1], file=file.path, settings=settings)
 
 
 def _account(file: File, number: int, line: str, _left: int) -> Iterator[Written]:
@@ -62,14 +62,12 @@ def _account(file: File, number: int, line: str, _left: int) -> Iterator[Written
         settings = tuple(
             Setting(name=k, value=v.strip("'"), line=number) for k, v in _ACCOUNT.findall(rest)
         )
-        yield Written(
-            kind="account", name=words[-1], file=file.path, settings=settings, line=number
-        )
+        yield Written(kind="account", name=words[-1], file=file.path, settings=settings)
 
 
 def _job(file: File) -> Written:
     """sbatch takes options up to the first command."""
-    settings, line = [], 1
+    settings = []
     for number, text in enumerate(file.text.split("\n"), start=1):
         if text.startswith("#SBATCH ") and (match := _OPTION.match(text[8:].strip())):
             settings.append(Setting(name=f"--{match[1]}", value=match[2] or "", line=number))
@@ -77,7 +75,7 @@ def _job(file: File) -> Written:
             settings.append(Setting(name="image", value=text[6:], line=number))
             break
     name = file.path.removeprefix("jobs/").removesuffix(".sbatch")
-    return Written(kind=JOB, name=name, file=file.path, settings=tuple(settings), line=line)
+    return Written(kind=JOB, name=name, file=file.path, settings=tuple(settings))
 
 
 def _words(line: str) -> list[str]:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from decimal import Decimal
 from typing import Any
 
-from gpuplan.catalog.hardware import Amount, Flag, Host, Names, Nic, Range, Statement, StorageClass
+from gpuplan.catalog.hardware import Amount, Flag, Host, Names, Nic, Range, StorageClass, WordedFact
 from gpuplan.catalog.load import Catalog
 from gpuplan.catalog.model import CatalogSource, Fact
 from gpuplan.report.facts.catalog import place, table
@@ -155,7 +155,7 @@ def _text(value: Any, name: str = "") -> str:
     """A value in words, with its unit."""
     if isinstance(value, Fact):
         return _bits(value) if name == "bytes_per_s" else format_quantity(value.value, value.unit)
-    if isinstance(value, Statement | Flag | Amount):
+    if isinstance(value, WordedFact | Flag | Amount):
         return str(value.value)
     if isinstance(value, Names):
         return ", ".join(value.values)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from gpuplan.catalog.update.changes import Change, Kind, Review
+from gpuplan.catalog.update.changes import Change, Review, Verdict
 from gpuplan.plan.serialize import to_json
 from gpuplan.render.text import COLUMNS, printable, wrapped
 from gpuplan.units import plural, significant
@@ -35,9 +35,9 @@ def tree(review: Review) -> Any:
 
 
 def _counts(review: Review) -> dict[str, int]:
-    kinds: tuple[Kind, ...] = ("new", "changed", "same", "older", "unknown machine", "refused")
-    found: dict[str, int] = {kind: len(review.of(kind)) for kind in kinds}
-    return found | {"outliers": len(review.outliers)}
+    kinds: tuple[Verdict, ...] = ("new", "changed", "same", "older", "unknown machine", "refused")
+    counts: dict[str, int] = {kind: len(review.of(kind)) for kind in kinds}
+    return counts | {"outliers": len(review.outliers)}
 
 
 def _sentence(review: Review, day: str) -> str:

@@ -10,6 +10,7 @@ from gpuplan.plan.drawing import DeviceBox, GroupBox, HostDrawing, NodeBox
 from gpuplan.render.environments import render
 from gpuplan.render.text import printable, shortened
 from gpuplan.render.xml import legal
+from gpuplan.report.chart import Label
 from gpuplan.report.machines.host import legend
 
 WIDTH, GAP, PAD, LINE = 980, 12, 8, 16
@@ -24,14 +25,6 @@ class Rectangle:
     y: int
     width: int
     height: int
-    style: str
-
-
-@record
-class Label:
-    x: int
-    y: int
-    text: str
     style: str
 
 

@@ -8,7 +8,7 @@ from gpuplan.fleet.problem import HostType, Placed, Problem, Result
 from gpuplan.plan.partitions import placed
 from gpuplan.units import format_ranges
 
-Line = tuple[tuple[int, ...], str]
+FoldedLine = tuple[tuple[int, ...], str]
 NAMES = 3  # of folded hosts that are shown
 
 
@@ -19,7 +19,7 @@ def layouts(problem: Problem, result: Result, *, folded: bool) -> Iterator[str]:
     for item in result.placed:
         hosts.setdefault((item.host_type, item.host), []).append(item)
     for kind in problem.hosts:
-        groups: dict[tuple[Line, ...], list[int]] = {}
+        groups: dict[tuple[FoldedLine, ...], list[int]] = {}
         for (name, number), items in sorted(hosts.items()):
             if name == kind.name:
                 lines = tuple(_gpus(items, counts, numbered=not folded))
@@ -42,13 +42,15 @@ def host_name(kind: HostType, number: int) -> str:
     return kind.names[number] if number < len(kind.names) else f"{kind.name} #{number}"
 
 
-def _gpus(items: Sequence[Placed], counts: dict[str, int], *, numbered: bool) -> Iterator[Line]:
+def _gpus(
+    items: Sequence[Placed], counts: dict[str, int], *, numbered: bool
+) -> Iterator[FoldedLine]:
     """The content of each GPU or set of GPUs; GPUs that hold the same are one line."""
     content: dict[tuple[int, ...], list[Placed]] = {}
     for item in items:
         content.setdefault(item.gpus, []).append(item)
     alike: dict[str, list[int]] = {}
-    lines: list[Line] = []
+    lines: list[FoldedLine] = []
     for gpus, held in content.items():
         text = ", ".join(_words(held, counts, numbered=numbered))
         if len(gpus) > 1:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from gpuplan.diagnostics import Diagnostic
-from gpuplan.manifest.cluster import ProvisioningSpec, ReservationSpec
+from gpuplan.manifest.cluster import CapacityReservationSpec, ProvisioningSpec
 from gpuplan.plan.isolation import guarded
 from gpuplan.resolve.clouds import messages
 from gpuplan.resolve.clouds.driver import driver_on_nodes
@@ -101,7 +101,7 @@ def _of_cluster(asked: Asked, provider: Provider) -> Iterator[Diagnostic]:
 
 
 def _of_reservation(
-    asked: Asked, provider: Provider, reserved: ReservationSpec, at: Origin
+    asked: Asked, provider: Provider, reserved: CapacityReservationSpec, at: Origin
 ) -> Iterator[Diagnostic]:
     spec, target = asked.spec, _target(asked)
     form = provider.reservations.get(reserved.kind)

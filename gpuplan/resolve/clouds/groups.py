@@ -9,15 +9,22 @@ from typing import Literal
 from gpuplan.catalog.clouds import QuotaFact
 from gpuplan.catalog.market import Instance, load_market
 from gpuplan.plan.model import NodeLayout, NodePool
-from gpuplan.plan.outside.cloud import WAITED, Capacity, Group, NetworkCards, Quota, Reservation
+from gpuplan.plan.outside.cloud import (
+    WAITED,
+    CapacityKind,
+    CapacityReservation,
+    Group,
+    NetworkCards,
+    Quota,
+)
 from gpuplan.resolve.clouds.driver import driver_on_nodes
 from gpuplan.resolve.clouds.provider import Asked, Provider
 from gpuplan.targets import TARGETS
 
 
 def machine_of(pool: NodePool) -> Instance | None:
-    found = load_market().instance(pool.node_type) if pool.node_type else None
-    return found[1] if found else None
+    listed = load_market().instance(pool.node_type) if pool.node_type else None
+    return listed[1] if listed else None
 
 
 def groups_of(asked: Asked, provider: Provider) -> tuple[Group, ...]:
@@ -57,7 +64,7 @@ def _groups(asked: Asked, provider: Provider, pool: NodePool) -> Iterator[Group]
             run_seconds=int(waited.longest) if waited else None,
             reservation=None
             if held is None
-            else Reservation(identifier=held.id, placement_group=held.placement_group),
+            else CapacityReservation(identifier=held.id, placement_group=held.placement_group),
             zones=(held.zone,) if held else zones[:1] if together else _even(zones, count, spread),
             together=together,
             network_cards=cards,
@@ -108,7 +115,7 @@ def _even(zones: tuple[str, ...], count: int, spread: bool) -> tuple[str, ...]:
     return next((zones[:n] for n in range(len(zones), 0, -1) if count % n == 0), zones)
 
 
-def _capacity(asked: Asked, pool: NodePool) -> Capacity:
+def _capacity(asked: Asked, pool: NodePool) -> CapacityKind:
     held, waited = asked.reserved(pool), asked.provisioned(pool)
     if held is not None:
         return "block" if held.kind == "block" else "reserved"
@@ -133,8 +140,8 @@ def quotas_of(asked: Asked, provider: Provider, groups: Sequence[Group]) -> Iter
         ]
         keys = [(q.name, q.capacity) for q in counting]
         if not any(q.families for q in counting):
-            found = re.match(provider.family, group.node_type)
-            keys.insert(0, (found[0] if found else group.node_type, kind))
+            family = re.match(provider.family, group.node_type)
+            keys.insert(0, (family[0] if family else group.node_type, kind))
         for key in keys:
             needed[key] = needed.get(key, 0) + amount
     for (name, counted), amount in needed.items():

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from gpuplan.diagnostics import Change, Diagnostic, error, note, remedied, warning
-from gpuplan.manifest.cluster import ReservationSpec
+from gpuplan.manifest.cluster import CapacityReservationSpec
 from gpuplan.plan.model import NodePool, Workload
 from gpuplan.source import Origin
 from gpuplan.units import GIB
@@ -126,7 +126,7 @@ def waited_and(pool: NodePool, kind: str, other: str, at: Origin) -> Diagnostic:
     )
 
 
-def unused_reservation(reserved: ReservationSpec, at: Origin) -> Diagnostic:
+def unused_reservation(reserved: CapacityReservationSpec, at: Origin) -> Diagnostic:
     return warning(
         "GP014",
         f"reservation {reserved.id} holds {reserved.node}, which the plan has none of",
@@ -144,7 +144,7 @@ def spot_and_reserved(pool: NodePool, at: Origin) -> Diagnostic:
     )
 
 
-def reservation_elsewhere(reserved: ReservationSpec, at: Origin) -> Diagnostic:
+def reservation_elsewhere(reserved: CapacityReservationSpec, at: Origin) -> Diagnostic:
     return error(
         "GP004",
         f"reservation {reserved.id} is in {reserved.zone}, where the cluster has no subnet",

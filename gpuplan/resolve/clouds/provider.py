@@ -15,10 +15,10 @@ from gpuplan.catalog.clouds import CloudFacts
 from gpuplan.catalog.market import Instance
 from gpuplan.diagnostics import Diagnostic
 from gpuplan.frozen import record
-from gpuplan.manifest.cluster import ClusterSpec, ProvisioningSpec, ReservationSpec
+from gpuplan.manifest.cluster import CapacityReservationSpec, ClusterSpec, ProvisioningSpec
 from gpuplan.manifest.v1 import Platform
 from gpuplan.plan.model import NodePool, Workload
-from gpuplan.plan.outside.cloud import Capacity
+from gpuplan.plan.outside.cloud import CapacityKind
 from gpuplan.resolve.run import Resolved
 from gpuplan.source import Origin
 
@@ -50,7 +50,7 @@ class Asked:
         fast = fabric is not None and fabric.kind in provider.fabrics
         return fast and bool(self.spanning(pool))
 
-    def reserved(self, pool: NodePool) -> ReservationSpec | None:
+    def reserved(self, pool: NodePool) -> CapacityReservationSpec | None:
         return next((r for r in self.spec.reservations if r.node == pool.node_type), None)
 
     def provisioned(self, pool: NodePool) -> ProvisioningSpec | None:
@@ -106,13 +106,13 @@ class Provider:
     cuts: bool = False
     family: str
     quota_unit: Literal["vCPUs", "GPUs"] = "vCPUs"
-    quota_kinds: Mapping[Capacity, Literal["on-demand", "spot"] | None]
-    taints: Mapping[Capacity, tuple[str, ...]] = field(default_factory=dict)
+    quota_kinds: Mapping[CapacityKind, Literal["on-demand", "spot"] | None]
+    taints: Mapping[CapacityKind, tuple[str, ...]] = field(default_factory=dict)
     network_class: str | None = None
     pool_problems: Callable[[Asked, NodePool, Instance], Iterator[Diagnostic]]
     cluster_problems: Callable[[Asked], Iterator[Diagnostic]] = lambda _: iter(())
 
     def region_of(self, zone: str) -> str | None:
         """None where zones do not name their region."""
-        found = self.zone.match(zone)
-        return found.groupdict().get("region") if found else None
+        match = self.zone.match(zone)
+        return match.groupdict().get("region") if match else None

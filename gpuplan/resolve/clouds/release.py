@@ -43,6 +43,6 @@ def used_facts(resolved: Resolved) -> Iterator[tuple[str, object]]:
         known = facts.accelerator(name), facts.capacities.get(name), facts.drives.get(name)
         disk = facts.temporary_bytes.get(name)
         if cards or numa or disk or any(known):
-            found: tuple[object, ...] = cards and (cards.cards, cards.first), numa
-            found += known if any(known) else ()
-            yield f"{file} {name}", (*found, disk) if disk else found
+            entry: tuple[object, ...] = cards and (cards.cards, cards.first), numa
+            entry += known if any(known) else ()
+            yield f"{file} {name}", (*entry, disk) if disk else entry

@@ -40,9 +40,9 @@ def cluster(
         if not host.names:  # all are other stacks', or nobody can plan them
             continue
         here = Origin(document, ("hosts", number))
-        found = list(_problems(host, here))
-        problems += found
-        if not found:
+        faults = list(_problems(host, here))
+        problems += faults
+        if not faults:
             machines.append(_machine(host, here, catalog, platform.fabric))
     problems += switch_problems(inventory, document)
     if problems or spec is None:

@@ -18,8 +18,8 @@ ARM: Architecture = "arm64"
 def architecture_of(gpu: str, catalog: Catalog) -> Architecture | None:
     """NVIDIA's superchips have Grace, an Arm CPU, beside the GPU; of other machines the GPU tells
     nothing."""
-    found = catalog.gpu(gpu)
-    return ARM if found and found.superchip and found.vendor == FIRST else None
+    known = catalog.gpu(gpu)
+    return ARM if known and known.superchip and known.vendor == FIRST else None
 
 
 def arm_notes(

@@ -8,7 +8,7 @@ from dataclasses import replace
 from decimal import Decimal
 from typing import NamedTuple
 
-from gpuplan.catalog.market import Capacity, Instance, RegionPrice, load_market
+from gpuplan.catalog.market import CapacityKind, Instance, RegionPrice, load_market
 from gpuplan.plan.model import CheaperMachine, NodePool, Workload
 from gpuplan.resolve.run import Resolved
 from gpuplan.targets import TARGETS
@@ -100,7 +100,7 @@ def _does(machine: Instance, pool: NodePool, fabric: str | None) -> bool:
     )
 
 
-def _rates(machine: Instance, capacity: Capacity, region: str | None) -> Iterator[RegionPrice]:
+def _rates(machine: Instance, capacity: CapacityKind, region: str | None) -> Iterator[RegionPrice]:
     for rate in load_market().rates(machine, capacity):
         if rate.dated and region in (None, rate.region):
             yield rate

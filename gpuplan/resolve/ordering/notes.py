@@ -21,9 +21,9 @@ IN_WORDS: dict[Subject, str] = {
 }
 
 
-def order_notes(found: Sequence[Order], document: str) -> Iterator[Diagnostic]:
+def order_notes(orders: Sequence[Order], document: str) -> Iterator[Diagnostic]:
     at = Origin(document, ("platform",))
-    for order in found:
+    for order in orders:
         if order.not_known:
             yield _unknown_to_order(order, at)
         if order.driver_by == "provider":

@@ -72,10 +72,10 @@ class _Chooser:
         self.left_out = {i: out[name] for i, name in enumerate(names) if name in out}
         least = self.spec.count or 2
         most = self.spec.count or min(MOST, len(names))
-        found = [c for n in range(least, most + 1) if (c := self._of(n)) is not None]
-        if not found:
+        choices = [c for n in range(least, most + 1) if (c := self._of(n)) is not None]
+        if not choices:
             raise Rejected([messages.too_few(self._refused((), least), least, self.at)])
-        best = min(found, key=lambda choice: choice.rank)
+        best = min(choices, key=lambda choice: choice.rank)
         record = self._record(best)
         count = len(best.places)
         manifests = []

@@ -10,7 +10,7 @@ from gpuplan.manifest.v1 import Workload
 from gpuplan.models.model import Diffusion, Model, Speech, Transformer, Vision
 from gpuplan.plan.times import LIMITS, PLAIN, limited
 from gpuplan.sizing.ask import fields as f
-from gpuplan.sizing.ask.fields import Field, Kind
+from gpuplan.sizing.ask.fields import Kind, ManifestField
 from gpuplan.sizing.ask.given import Given
 from gpuplan.sizing.ask.messages import contradiction, missing_field, unpredicted
 from gpuplan.sizing.ask.pooling import pooling_problems
@@ -103,7 +103,7 @@ def _stated(limit: str, written: Written) -> bool:
 
 
 def _spread_sizes(
-    written: Written, of_mean: Field, of_large: Field, at: Origin
+    written: Written, of_mean: ManifestField, of_large: ManifestField, at: Origin
 ) -> Iterator[Diagnostic]:
     """Of sizes so far apart a tenth of the images would be more than all of them."""
     mean, large = written.get(of_mean.path), written.get(of_large.path)

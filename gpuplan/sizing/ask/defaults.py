@@ -8,13 +8,13 @@ from collections.abc import Callable
 from gpuplan.manifest.v1 import Workload
 from gpuplan.models.model import Model, Speech, Transformer, Vision
 from gpuplan.sizing.ask import fields as f
-from gpuplan.sizing.ask.fields import Field, Kind
+from gpuplan.sizing.ask.fields import Kind, ManifestField
 from gpuplan.sizing.ask.given import Given
 from gpuplan.sizing.data.pooling import TEI_PRECISION
 from gpuplan.sizing.data.speech import WINDOW_SOURCE, WINDOW_TOKENS
 from gpuplan.sizing.model.checkpoints import default_precision, weight_bytes
 
-Table = dict[Field, tuple[float, str]]
+Table = dict[ManifestField, tuple[float, str]]
 
 
 class Defaults:
@@ -50,7 +50,7 @@ class Defaults:
             }
         self._precision = _precision(kind, model, workload)
 
-    def __call__(self, field: Field) -> Given | None:
+    def __call__(self, field: ManifestField) -> Given | None:
         if field is f.PRECISION:
             return self._precision
         if field not in self._table:

@@ -35,7 +35,7 @@ from gpuplan.sizing.calibration.anchors import Anchors
 from gpuplan.sizing.physics.training.division import Recompute, Sharding
 from gpuplan.source import Origin
 
-Method = Literal["full", "lora", "qlora", "pretraining"]
+TrainingMethod = Literal["full", "lora", "qlora", "pretraining"]
 
 
 @record
@@ -291,7 +291,7 @@ class TrainingDemand(ModelDemand):
     kind: ClassVar[Kind] = "training"
 
     model: Transformer
-    method: Method
+    method: TrainingMethod
     optimizer: str
     recompute: Recompute | None
     sharding: Sharding | None
@@ -349,13 +349,13 @@ def asked(demand: Demand) -> dict[str, Given]:
 
 def accepted(demand: Demand) -> dict[str, Given]:
     """The limits that may be missed, by the names of their figures."""
-    found: dict[str, Given | None] = {}
+    limits: dict[str, Given | None] = {}
     if isinstance(demand, SERVICES):
-        found |= demand.accepted.limits
+        limits |= demand.accepted.limits
     if isinstance(demand, LIMITED):
-        found["time_to_finish"] = demand.limit.accepted
+        limits["time_to_finish"] = demand.limit.accepted
     if isinstance(demand, LanguageDemand):
-        found["output_tokens_per_second"] = demand.accepted_tokens_per_second
+        limits["output_tokens_per_second"] = demand.accepted_tokens_per_second
     if isinstance(demand, TrainingDemand):
-        found["tokens_per_second"] = demand.accepted_tokens_per_second
-    return {name: limit for name, limit in found.items() if limit is not None}
+        limits["tokens_per_second"] = demand.accepted_tokens_per_second
+    return {name: limit for name, limit in limits.items() if limit is not None}

@@ -61,7 +61,7 @@ MODELS: tuple[Kind, ...] = (*SERVED, *RUNS)
 
 
 @record
-class Field:
+class ManifestField:
     """`path` is below the workload, with dots; `unit` of its number, "" where it has none."""
 
     path: str
@@ -73,11 +73,11 @@ class Field:
         return self.path.split(".")
 
 
-FIELDS: dict[str, Field] = {}
+FIELDS: dict[str, ManifestField] = {}
 
 
-def _number(path: str, unit: str, kinds: Iterable[Kind]) -> Field:
-    FIELDS[path] = Field(path=path, unit=unit, kinds=tuple(k for k in EVERY if k in kinds))
+def _number(path: str, unit: str, kinds: Iterable[Kind]) -> ManifestField:
+    FIELDS[path] = ManifestField(path=path, unit=unit, kinds=tuple(k for k in EVERY if k in kinds))
     return FIELDS[path]
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import Any, TypeVar
 
-from gpuplan.sizing.ask.fields import Field
+from gpuplan.sizing.ask.fields import ManifestField
 from gpuplan.sizing.evidence.formula import Quantity
 
 T = TypeVar("T")
@@ -16,7 +16,7 @@ T = TypeVar("T")
 class Given(Quantity):
     """A number of `field`. `replaced` is the default that the manifest overrides."""
 
-    field: Field
+    field: ManifestField
     replaced: Quantity | None = None
 
 

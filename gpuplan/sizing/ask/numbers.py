@@ -8,7 +8,7 @@ from gpuplan.manifest.v1 import Workload
 from gpuplan.plan.times import PLAIN, STATISTICS, limited, time_name
 from gpuplan.sizing.ask import fields as f
 from gpuplan.sizing.ask.defaults import Defaults
-from gpuplan.sizing.ask.fields import Field
+from gpuplan.sizing.ask.fields import ManifestField
 from gpuplan.sizing.ask.given import Given
 from gpuplan.sizing.ask.parts import Objective, Objectives, OpenLoop, TimeLimit
 
@@ -19,13 +19,13 @@ class Numbers:
     def __init__(self, written: dict[str, Given], usual: Defaults) -> None:
         self._written, self._usual = written, usual
 
-    def __call__(self, field: Field) -> Given:
+    def __call__(self, field: ManifestField) -> Given:
         """One that the kind needs: written, or with a default."""
         number = self.optional(field)
         assert number is not None, f"{field.path} is checked before"
         return number
 
-    def optional(self, field: Field) -> Given | None:
+    def optional(self, field: ManifestField) -> Given | None:
         written, usual = self._written.get(field.path), self._usual(field)
         if written is None:
             return usual

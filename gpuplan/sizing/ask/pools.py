@@ -48,7 +48,7 @@ def pools_problems(workload: Workload, at: Origin) -> Iterator[Diagnostic]:
 
 
 def _stated(workload: Workload, path: str) -> bool:
-    found: object = workload
+    value: object = workload
     for name in path.split("."):
-        found = getattr(found, name, None)
-    return found is not None
+        value = getattr(value, name, None)
+    return value is not None

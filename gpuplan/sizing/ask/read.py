@@ -21,10 +21,10 @@ from gpuplan.sizing.ask.defaults import Defaults, precision_of
 from gpuplan.sizing.ask.demand import (
     BatchDemand,
     Demand,
-    Method,
     NotebookDemand,
     ServingDemand,
     TrainingDemand,
+    TrainingMethod,
 )
 from gpuplan.sizing.ask.fields import Kind
 from gpuplan.sizing.ask.kinds import kind_of, reading_task
@@ -296,7 +296,7 @@ def _speculative(workload: Workload) -> Speculative | None:
     )
 
 
-def _method(workload: Workload) -> Method:
+def _method(workload: Workload) -> TrainingMethod:
     lora = workload.training.lora if workload.training else None
     if lora:
         return "qlora" if lora.quantized else "lora"

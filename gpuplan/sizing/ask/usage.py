@@ -10,7 +10,7 @@ from gpuplan.diagnostics import Diagnostic
 from gpuplan.manifest.traffic import Objective
 from gpuplan.manifest.v1 import Workload
 from gpuplan.plan.times import PLAIN, STATISTICS, field_of, time_name
-from gpuplan.sizing.ask.fields import FIELDS, Field, Kind
+from gpuplan.sizing.ask.fields import FIELDS, Kind, ManifestField
 from gpuplan.sizing.ask.given import Given
 from gpuplan.sizing.ask.messages import missing_field, unused_field
 from gpuplan.source import Origin
@@ -69,7 +69,7 @@ NEEDED: dict[Kind, dict[str, str]] = {
 INSTEAD = {"load.requests_per_second": "load.concurrency"}
 
 
-def written(document: BaseModel, prefix: str = "") -> Iterator[Field]:
+def written(document: BaseModel, prefix: str = "") -> Iterator[ManifestField]:
     """The fields that a person wrote."""
     for name in sorted(document.model_fields_set):
         value, path = getattr(document, name), f"{prefix}{name}"

@@ -128,17 +128,17 @@ class Field:
 
     def effects(self, features: Features) -> list[Effect]:
         """The parts of `mean`, of the terms that some point shares."""
-        found = []
+        effects = []
         for part in self._process.parts(features):
             label = "_".join(part.term.same) or "all"
-            found.append(
+            effects.append(
                 Effect(
                     name=f"near_{label}" if part.term.scales else label,
                     value=float(f"{part.value:.6g}"),
                     source=f"{part.points} measured points of {_shared(features, part.term.same)}",
                 )
             )
-        return found
+        return effects
 
     def correction(self, features: Features) -> Correction:
         reach, sigma = self.reach(features), self.sigma(features)
@@ -176,9 +176,9 @@ class Field:
     def _nearest(self, features: Features) -> list[tuple[float, int]]:
         """Of the points that share as much as at least `NEIGHBOURS` of them do."""
         for _, take, groups in self._sharing:
-            found = groups[take(features)]
-            if len(found) >= NEIGHBOURS:
-                return self._process.nearest(features, found)
+            alike = groups[take(features)]
+            if len(alike) >= NEIGHBOURS:
+                return self._process.nearest(features, alike)
         return self._process.nearest(features, range(len(self.points.weights)))
 
 

@@ -51,8 +51,11 @@ class Corrected:
         """Its ends as factors on the corrected time."""
         if self.confirmed:
             return self.anchors.beside(self.at(REFERENCE)), "calibrated"
-        found = self.anchors.correction(self.at(REFERENCE))
-        return (found.low, found.high), "calibrated" if found.known else "extrapolated"
+        correction = self.anchors.correction(self.at(REFERENCE))
+        return (
+            correction.low,
+            correction.high,
+        ), "calibrated" if correction.known else "extrapolated"
 
     def _factor(self, place: int) -> float:
         if not self._factors:

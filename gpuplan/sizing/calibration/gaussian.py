@@ -135,15 +135,15 @@ class Process:
 
     def parts(self, features: Features) -> list[Part]:
         """What each term that some point shares adds to the mean."""
-        found = []
+        parts = []
         for n, term in enumerate(self.terms):
             key = self._take[n](features)
             members = self._members[n][key]
             if not members:
                 continue
             value = self._part(n, key, features)
-            found.append(Part(term=term, value=value, points=len(members)))
-        return found
+            parts.append(Part(term=term, value=value, points=len(members)))
+        return parts
 
     def nearest(self, features: Features, among: Sequence[int]) -> list[tuple[float, int]]:
         """Of the points `among`, those with the largest covariance, and that."""
@@ -172,7 +172,7 @@ class Process:
         keys = tuple([_told(take(features)) for take in self._take])
         places = {n: self._here(n, features) for n in self._fading}
         known: dict[int, tuple[float, list[int]]] = {}
-        found = []
+        covariances = []
         for i in among:
             kind = self._kind[i]
             if kind not in known:
@@ -182,8 +182,8 @@ class Process:
             total, near = known[kind]
             for n in near:
                 total += self._squares[n] * fading(places[n], self._where[n][i])
-            found.append(total)
-        return found
+            covariances.append(total)
+        return covariances
 
     def _between(self, i: int, j: int) -> float:
         """The covariance of two points."""
@@ -242,19 +242,19 @@ class Groups:
 
     def __init__(self, column: Sequence[object]) -> None:
         self._column = column
-        self._found: dict[object, list[int]] = {}
+        self._places: dict[object, list[int]] = {}
         self._whole = False
 
     def __getitem__(self, key: object) -> list[int]:
-        found = self._found.get(key)
-        if found is None and not self._whole:
-            if len(self._found) < FEW:
-                found = [i for i, other in enumerate(self._column) if other == key]
-                self._found[key] = found
+        places = self._places.get(key)
+        if places is None and not self._whole:
+            if len(self._places) < FEW:
+                places = [i for i, other in enumerate(self._column) if other == key]
+                self._places[key] = places
             else:
-                self._found, self._whole = _indexed(self._column), True
-                found = self._found.get(key)
-        return found or []
+                self._places, self._whole = _indexed(self._column), True
+                places = self._places.get(key)
+        return places or []
 
 
 def _indexed(column: Sequence[object]) -> dict[object, list[int]]:

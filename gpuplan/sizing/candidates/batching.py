@@ -58,15 +58,16 @@ def needed(demand: Batching) -> tuple[Sheet, Scope]:
 
 
 def percentiles(demand: Batching) -> tuple[str, ...]:
-    """Those that are asked for or whose miss is accepted."""
-    return tuple(n for n in asked(demand) | accepted(demand) if n != PLAIN)
+    """Those that are asked for or whose miss is accepted; a batch has none."""
+    limits = asked(demand) | accepted(demand) if isinstance(demand, SERVICES) else {}
+    return tuple(n for n in limits if n != PLAIN)
 
 
 def latencies(demand: Batching, times: Sheet, values: Values, load: float) -> Values:
     """The `times` of all objectives of a replica that is busy for the part `load` of its time."""
     rate = load / values["service_seconds"]
-    found = times(values | {"sized_rate": rate, "replicas": 1.0})
-    return {name: found[name] for name in asked(demand)}
+    seconds = times(values | {"sized_rate": rate, "replicas": 1.0})
+    return {name: seconds[name] for name in asked(demand)}
 
 
 def load_limit(demand: Batching, times: Sheet, values: Values, slowness: float) -> float:
@@ -127,8 +128,8 @@ def _candidate(
     def served(at: Values) -> tuple[float, float]:
         """Requests of busy replicas over those that are asked for, and the mean latency at the
         peak."""
-        found = (CAPACITY + times)(at)
-        return found["requests_per_second"] / at["sized_rate"], found["request_latency"]
+        results = (CAPACITY + times)(at)
+        return results["requests_per_second"] / at["sized_rate"], results["request_latency"]
 
     return counted(demand, device, layout, sheet(values), filled, finish=finish, served=served)
 
@@ -137,5 +138,5 @@ def record_load_limit(settled: Settled[Batching], scope: Scope, limit: float) ->
     """`scope` with the `limit` of a service's load."""
     if not isinstance(settled.demand, SERVICES):
         return scope
-    found = Quantity(limit, "1", SOLVED) if asked(settled.demand) else IDLE_ROOM
-    return scope | {"load_limit": settled.ledger.given("load_limit", found)}
+    solved = Quantity(limit, "1", SOLVED) if asked(settled.demand) else IDLE_ROOM
+    return scope | {"load_limit": settled.ledger.given("load_limit", solved)}

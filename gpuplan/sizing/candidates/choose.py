@@ -233,8 +233,8 @@ def least(group: Sequence[Candidate], *, sharing: bool = False) -> Candidate | N
 def leading(candidates: Iterable[Candidate]) -> list[Candidate]:
     """The best of each device of each offer: alone on its nodes, and sharing them."""
     groups = _devices(candidates)
-    found = [least(group, sharing=s) for group in groups for s in (False, True)]
-    return list({id(c): c for c in found if c is not None}.values())
+    leaders = [least(group, sharing=s) for group in groups for s in (False, True)]
+    return list({id(c): c for c in leaders if c is not None}.values())
 
 
 def shortlist(candidates: Iterable[Candidate]) -> list[Candidate]:

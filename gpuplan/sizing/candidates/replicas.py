@@ -117,8 +117,8 @@ def busiest(demand: Demand, times: Callable[[float], Values], slowness: float) -
     limits = asked(demand)
 
     def met(load: float) -> bool:
-        found = times(load)
-        return all(found[n] * slowness <= limit.value for n, limit in limits.items())
+        seconds = times(load)
+        return all(seconds[n] * slowness <= limit.value for n, limit in limits.items())
 
     low, high = IDLE, MOST_LOAD
     if not met(low) or met(high):

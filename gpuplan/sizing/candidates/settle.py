@@ -8,7 +8,7 @@ from typing import Generic, TypeVar
 from gpuplan.diagnostics import Diagnostic
 from gpuplan.plan.model import Override
 from gpuplan.sizing.ask.demand import Demand
-from gpuplan.sizing.ask.fields import Field
+from gpuplan.sizing.ask.fields import ManifestField
 from gpuplan.sizing.ask.given import Given, mapped
 from gpuplan.sizing.ask.messages import override_cannot_work, override_is_unwise
 from gpuplan.sizing.ask.parts import Overrides
@@ -84,7 +84,7 @@ class Settled(Generic[D_co]):
             )
         )
 
-    def _at(self, field: Field) -> Origin:
+    def _at(self, field: ManifestField) -> Origin:
         return self._origin.child(*field.parts)
 
     def _override(self, name: str, derived: float | None, chosen: Given) -> Quantity:

@@ -33,10 +33,10 @@ def tradeoffs(candidates: Iterable[Candidate], winner: Candidate) -> tuple[Trade
     fitting = [c for c in candidates if c.feasible]
     priced = [c for c in fitting if c.whole_usd_per_hour is not None]
     points = [(_point(c), c) for c in priced or fitting]
-    found = front(points)
-    if not any(_same(c, winner) for _, c in found):
-        found = sorted([*found, *_own(points, winner)], key=lambda pair: pair[0])
-    return tuple(_tradeoff(point, c, winner) for point, c in found)
+    frontier = front(points)
+    if not any(_same(c, winner) for _, c in frontier):
+        frontier = sorted([*frontier, *_own(points, winner)], key=lambda pair: pair[0])
+    return tuple(_tradeoff(point, c, winner) for point, c in frontier)
 
 
 def _own(

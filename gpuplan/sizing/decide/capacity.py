@@ -56,12 +56,12 @@ def capacities(
     asked = without(demand, OWN)
     there = tuple(o if o.node_count else replace(o, node_count=nodes) for o in site.gpus)
     bought = {id(new) for new, old in zip(there, site.gpus, strict=True) if not old.node_count}
-    found = []
+    answers = []
     for offer, group in tried(asked, replace(site, gpus=there)):
         if demand.overrides.gpu in (None, offer.gpu.identifier):
             one = _capacity(asked, offer, group, assumed=id(offer) in bought)
-            found.append(replace(one, split=_split(asked, offer, site)) if splitting else one)
-    return tuple(sorted(found, key=lambda c: (-(c.assured or 0.0), c.gpu, c.gpus_per_node)))
+            answers.append(replace(one, split=_split(asked, offer, site)) if splitting else one)
+    return tuple(sorted(answers, key=lambda c: (-(c.assured or 0.0), c.gpu, c.gpus_per_node)))
 
 
 def _split(demand: ModelDemand, offer: GpuOffer, site: Site) -> Split | None:
@@ -95,8 +95,8 @@ def _capacity(
     demand: ModelDemand, offer: GpuOffer, group: tuple[Candidate, ...], *, assumed: bool
 ) -> Capacity:
     """The layout that serves most on the nodes of `offer`; of equals, the one on fewest GPUs."""
-    found = [_served(demand, c) for c in group if c.detail is not None]
-    held = [s for s in found if s.replicas]
+    served = [_served(demand, c) for c in group if c.detail is not None]
+    held = [s for s in served if s.replicas]
     best_one = max(held, key=lambda s: (s.assured, -s.candidate.gpus), default=None)
     capacity = Capacity(
         gpu=offer.gpu.identifier,
@@ -183,6 +183,6 @@ def _served(demand: ModelDemand, candidate: Candidate) -> Served:
 
 def choice(demand: ModelDemand, site: Site) -> tuple[Candidate | None, Candidate | None]:
     """The cheapest layout that serves the demand on the site, or None and what came nearest."""
-    found = [c for _, group in tried(demand, site) for c in group]
-    winner = best(found)
-    return winner, None if winner else furthest(found)
+    candidates = [c for _, group in tried(demand, site) for c in group]
+    winner = best(candidates)
+    return winner, None if winner else furthest(candidates)

@@ -126,12 +126,12 @@ def _gates(rejected: Sequence[Candidate]) -> str:
     for candidate in rejected:
         gpus = reasons.setdefault(describe(candidate.shortfalls[0]), [])
         gpus.append(candidate.device.gpu.identifier)
-    found = [f"{', '.join(dict.fromkeys(gpus))}: {reason}" for reason, gpus in reasons.items()]
+    parts = [f"{', '.join(dict.fromkeys(gpus))}: {reason}" for reason, gpus in reasons.items()]
     nodes = [c for c in rejected if c.shortfalls[0].resource == "nodes"]
     kinds = {c.device.gpu.identifier for c in nodes}
     if len(kinds) < len(nodes):
-        found.append("all nodes of a workload are of one kind")
-    return "; ".join(found)
+        parts.append("all nodes of a workload are of one kind")
+    return "; ".join(parts)
 
 
 def not_all_weighed(part: float, workloads: int, origin: Origin) -> Diagnostic:

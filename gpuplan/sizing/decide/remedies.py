@@ -51,7 +51,7 @@ class Advice:
 
 
 @record
-class Found:
+class Fitting:
     """An attempt that fits, and what it takes."""
 
     attempt: Attempt
@@ -61,7 +61,7 @@ class Found:
     def burden(self) -> tuple[bool, float]:
         return _burden(self.layout)
 
-    def beside(self, base: Attempt) -> Found:
+    def beside(self, base: Attempt) -> Fitting:
         """With what `base` changes too."""
         words = f"{base.words} and {self.attempt.words}"
         changes = (*base.changes, *self.attempt.changes) if base.changes else ()
@@ -106,12 +106,12 @@ def blamed(demand: Demand, site: Site, searched: Searched) -> tuple[list[Name], 
     fields = overridden(demand)
     for groups in ([[f] for f in fields], [fields] if len(fields) > 1 else []):
         tried = [(group, searched(without(demand, group), site).best) for group in groups]
-        fitting = [(group, found) for group, found in tried if found is not None]
+        fitting = [(group, layout) for group, layout in tried if layout is not None]
         if fitting:
-            group, found = min(fitting, key=lambda pair: _burden(pair[1]))
-            values = ", ".join(f"{f} {_derived(f, without(demand, group), found)}" for f in group)
+            group, layout = min(fitting, key=lambda pair: _burden(pair[1]))
+            values = ", ".join(f"{f} {_derived(f, without(demand, group), layout)}" for f in group)
             remedy = tuple(Change(demand.origin.child("overrides", f), None) for f in group)
-            takes = f"{_layout(found)}{_price(found)}, with {values}"
+            takes = f"{_layout(layout)}{_price(layout)}, with {values}"
             words = f"without {'them' if group[1:] else 'it'}: {takes}"
             return group, Advice(words=words, remedies=(remedy,))
     return [], Advice(words="")
@@ -172,19 +172,19 @@ def advice(
         Attempt(words=o.words, changes=o.changes, demand=demand, site=o.site) for o in others
     ]
     tried = [(a, searched(a.demand, a.site)) for a in (*attempts(demand, site), *elsewhere)]
-    found = [Found(attempt=a, layout=s.best) for a, s in tried if s.best is not None]
-    found += _eased(search, site, searched)
-    if not found:
+    fitting = [Fitting(attempt=a, layout=s.best) for a, s in tried if s.best is not None]
+    fitting += _eased(search, site, searched)
+    if not fitting:
         other = [a for a, _ in tried if a in elsewhere or a.site.fabric is not site.fabric]
         near = [(a, s) for a, s in tried if a in other and _flips(demand, s)]
         near.sort(key=lambda pair: _hardness(demand, _flips(demand, pair[1])[0]))
-        found = [f for a, s in near[:MOST_TRIED] for f in _eased(s, a.site, searched, a)]
-    kept = _sensible(found, searched)
+        fitting = [f for a, s in near[:MOST_TRIED] for f in _eased(s, a.site, searched, a)]
+    kept = _sensible(fitting, searched)
     gap = _gap(search, site, kept) or ("" if kept else "ask for less of it, or divide the load")
-    if elsewhere and not found:
+    if elsewhere and not fitting:
         gap += _nearest_elsewhere([s for a, s in tried if a in elsewhere])
-    if found and not kept:
-        least = min(found, key=lambda f: f.burden)
+    if fitting and not kept:
+        least = min(fitting, key=lambda f: f.burden)
         gap += f"; {least.words}, over {MOST_DEARER:g} times what the load alone takes"
     listed = " and ".join(f"'{name}'" for name in removed)
     ways = [f"without {listed} overridden"] if removed else []
@@ -203,11 +203,11 @@ def _nearest_elsewhere(searches: Sequence[Search]) -> str:
     return f"; nor would other GPUs or nodes do, {nearest.device.gpu.identifier}: {reason}"
 
 
-def _sensible(found: Sequence[Found], searched: Searched) -> list[Found]:
+def _sensible(fitting: Sequence[Fitting], searched: Searched) -> list[Fitting]:
     """Those that a person would take, the nearest first, two of one field at most."""
-    least = min((f.burden for f in found), default=(True, 0.0))
-    kept: list[Found] = []
-    for item in sorted(found, key=lambda f: f.order):
+    least = min((f.burden for f in fitting), default=(True, 0.0))
+    kept: list[Fitting] = []
+    for item in sorted(fitting, key=lambda f: f.order):
         alone = searched(_load_alone(item.attempt.demand), item.attempt.site).best
         burdens = [least] + ([_burden(alone)] if alone else [])
         unpriced, bound = item.burden
@@ -253,7 +253,7 @@ def _flips(demand: Demand, search: Search) -> list[Flip]:
 
 def _eased(
     search: Search, site: Site, searched: Searched, base: Attempt | None = None
-) -> Iterator[Found]:
+) -> Iterator[Fitting]:
     """Objectives that give way, each with others that have to as well; beside `base`, whose site
     this is."""
     demand = search.demand
@@ -264,9 +264,9 @@ def _eased(
         flips = _enough(demand, site, flip, searched)
         if flips is not None:
             known.append(set(flips))
-            found = [f for step in STEPS if (f := _step(demand, site, flips, step, searched))]
-            least = min(f.burden for f in found)
-            near = next(f for f in found if f.burden <= (least[0], MOST_DEARER / 2 * least[1]))
+            enough = [f for step in STEPS if (f := _step(demand, site, flips, step, searched))]
+            least = min(f.burden for f in enough)
+            near = next(f for f in enough if f.burden <= (least[0], MOST_DEARER / 2 * least[1]))
             yield near if base is None else near.beside(base)
 
 
@@ -289,7 +289,7 @@ def _enough(demand: Demand, site: Site, flip: Flip, searched: Searched) -> dict[
 
 def _step(
     demand: Demand, site: Site, flips: dict[str, Flip], step: float, searched: Searched
-) -> Found | None:
+) -> Fitting | None:
     """With objectives that give way to `step` times what was asked, where that is further."""
     further = {}
     for path, flip in flips.items():
@@ -303,10 +303,10 @@ def _step(
     layout = None if attempt is None else searched(attempt.demand, attempt.site).best
     if attempt is None or layout is None:
         return None
-    return Found(attempt=attempt, layout=layout)
+    return Fitting(attempt=attempt, layout=layout)
 
 
-def _gap(search: Search, site: Site, kept: Sequence[Found]) -> str:
+def _gap(search: Search, site: Site, kept: Sequence[Fitting]) -> str:
     """How far the nearest candidate is from what was asked; nothing of what the remedies that are
     `kept` mend."""
     demand = search.demand
@@ -319,7 +319,8 @@ def _gap(search: Search, site: Site, kept: Sequence[Found]) -> str:
         return ""
     flip, gpu = nearest.flip, nearest.device.gpu.identifier
     memory = flip.quantity == "gpu_memory_bytes"
-    changed = {path[2:] for f in kept for path in f.subject}
+    # Fields of the workload stand below its place in the list, others below `platform`.
+    changed = {part for f in kept for path in f.subject for part in (path[1:], path[2:])}
     if tuple(flip.quantity.split(".")) in changed or (kept and memory):
         return ""
     if memory:

@@ -41,7 +41,7 @@ from gpuplan.vendors import vendor_of
 
 # Kinds whose speed is also that of the host's cores, which are others in each shape.
 HOST_BOUND = (VisionDemand, VisionRunDemand)
-Groups = Iterable[tuple[GpuOffer, Iterable[Candidate]]]
+OfferGroups = Iterable[tuple[GpuOffer, Iterable[Candidate]]]
 
 
 Others = Callable[[], Iterable[OtherSite]]
@@ -76,8 +76,8 @@ def tried(demand: Demand, site: Site) -> tuple[tuple[GpuOffer, tuple[Candidate, 
         id(o): (c,) for o in searched.values() if (c := barred(demand, o, site))
     }
     left = tuple(o for o in searched.values() if id(o) not in groups)
-    found = _engine(demand)[0](demand, replace(site, gpus=left)) if left else ()
-    groups |= {id(offer): tuple(group) for offer, group in found}
+    by_offer = _engine(demand)[0](demand, replace(site, gpus=left)) if left else ()
+    groups |= {id(offer): tuple(group) for offer, group in by_offer}
     return tuple(
         (o, groups[id(base)] if o is base else _inside(o, base, groups[id(base)]))
         for o, base in zip(offers, of_each, strict=True)
@@ -137,9 +137,9 @@ def moved(search: Search, site: Site) -> Search:
     return Search(search.demand, tuple(groups))
 
 
-def _engine(demand: Demand) -> tuple[Callable[..., Groups], Callable[..., Sized]]:
+def _engine(demand: Demand) -> tuple[Callable[..., OfferGroups], Callable[..., Sized]]:
     """What searches a kind of workload and what records its winner; imports no other kind's."""
-    searched: Callable[..., Groups]
+    searched: Callable[..., OfferGroups]
     recorded: Callable[..., Sized]
     if isinstance(demand, LanguageDemand):
         searched, recorded = _language(demand)
@@ -179,7 +179,7 @@ def _engine(demand: Demand) -> tuple[Callable[..., Groups], Callable[..., Sized]
     return searched, recorded
 
 
-def _language(demand: LanguageDemand) -> tuple[Callable[..., Groups], Callable[..., Sized]]:
+def _language(demand: LanguageDemand) -> tuple[Callable[..., OfferGroups], Callable[..., Sized]]:
     if isinstance(demand, ServingDemand) and demand.disaggregated:
         from gpuplan.sizing.kinds.serving import pooled, pools
 

@@ -11,7 +11,7 @@ from gpuplan.sizing.ask.given import Given, mapped
 
 D = TypeVar("D", bound=Demand)
 # Overrides that narrow the search rather than replace a derived number.
-Searched = Literal[
+SearchedName = Literal[
     "gpu",
     "partition",
     "tensor_parallel_size",
@@ -23,8 +23,8 @@ Searched = Literal[
 # Those that the search obeys without choosing them: of `Overrides`, and of language models.
 Obeyed = Literal["max_num_seqs", "max_num_batched_tokens", "kv_cache_dtype"]
 Limiting = Literal["max_model_len", "gpu_memory_utilization"]
-Name = Searched | Obeyed | Limiting
-SEARCHED: tuple[Searched, ...] = get_args(Searched)
+Name = SearchedName | Obeyed | Limiting
+SEARCHED: tuple[SearchedName, ...] = get_args(SearchedName)
 OBEYED: tuple[Obeyed, ...] = get_args(Obeyed)
 ENGINE_LIMITS: tuple[Obeyed, ...] = ("max_num_seqs", "max_num_batched_tokens")
 LIMITING: tuple[Limiting, ...] = get_args(Limiting)
@@ -65,5 +65,5 @@ def with_number(demand: D, path: str, value: float, why: str) -> D | None:
         changed = True
         return Given(value, number.unit, why, number.field)
 
-    found = mapped(demand, eased)
-    return found if changed else None
+    other = mapped(demand, eased)
+    return other if changed else None

@@ -12,8 +12,8 @@ from typing import Literal
 from gpuplan.catalog.model import Gpu, StandIn
 from gpuplan.plan.model import Shortfall
 
-Subject = Literal["kernels", "training", "images", "vision"]
-NAMES: dict[Subject, str] = {
+Measurements = Literal["kernels", "training", "images", "vision"]
+NAMES: dict[Measurements, str] = {
     "kernels": "kernels",
     "training": "training runs",
     "images": "image pipelines",
@@ -27,27 +27,27 @@ REMEDY = "declare the GPU that stands for it as `measured_as` in its catalogue f
 class NotMeasured(ValueError):
     """A prediction of a measured point that nothing measured stands behind."""
 
-    def __init__(self, gpu: Gpu, subject: Subject) -> None:
+    def __init__(self, gpu: Gpu, subject: Measurements) -> None:
         super().__init__(f"no {MEASURED}{NAMES[subject]} stand for {gpu.identifier}: {REMEDY}")
 
 
-def cards(gpu: Gpu, subject: Subject) -> tuple[Gpu | StandIn, ...]:
+def cards(gpu: Gpu, subject: Measurements) -> tuple[Gpu | StandIn, ...]:
     """The GPU, then those whose measurements of the subject are taken for it, the nearest first."""
     return (gpu, *takewhile(lambda stand_in: subject in stand_in.of, gpu.measured_as))
 
 
-def taken(gpu: Gpu, subject: Subject, known: Container[str]) -> str | None:
+def taken(gpu: Gpu, subject: Measurements, known: Container[str]) -> str | None:
     """The first of them that is `known`, by identifier."""
     known_cards = (c for c in cards(gpu, subject) if c.identifier in known)
     return next((card.identifier for card in known_cards), None)
 
 
-def generation(gpu: Gpu, subject: Subject, known: Container[str]) -> Gpu | StandIn | None:
+def generation(gpu: Gpu, subject: Measurements, known: Container[str]) -> Gpu | StandIn | None:
     """The first of them whose architecture is `known`."""
     return next((card for card in cards(gpu, subject) if card.architecture in known), None)
 
 
-def fitted(gpu: Gpu, subject: Subject, constants: Mapping[str, float]) -> float | None:
+def fitted(gpu: Gpu, subject: Measurements, constants: Mapping[str, float]) -> float | None:
     """What is fitted of the first of them, by identifier or by architecture."""
     chain = cards(gpu, subject)
     keys = (key for card in chain for key in (card.identifier, card.architecture))
@@ -60,7 +60,7 @@ def nothing(known: str) -> tuple[Shortfall, ...]:
     return (Shortfall(resource=resource, requested=1.0, used=0.0, capacity=0.0, unit="1"),)
 
 
-def lacking(subject: Subject) -> tuple[Shortfall, ...]:
+def lacking(subject: Measurements) -> tuple[Shortfall, ...]:
     """The gate of a GPU for which no measurements of the subject stand."""
     name = f"{MEASURED}{NAMES[subject]}"
     return (Shortfall(resource=name, requested=1.0, used=0.0, capacity=0.0, unit="1"),)

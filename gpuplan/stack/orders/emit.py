@@ -41,8 +41,8 @@ def emit(plan: Plan) -> Emission:
     """Nothing where the stack makes its machines, or they are there."""
     if not plan.orders:
         return Emission()
-    found = list(lines(plan))
-    own = [(order, [line for line in found if line.order == order]) for order in plan.orders]
+    all_lines = list(lines(plan))
+    own = [(order, [line for line in all_lines if line.order == order]) for order in plan.orders]
     pools = {f"nodepools-{o.provider}.yaml": node_pools(plan, o, x) for o, x in own if o.node_pools}
     pools = {path: text for path, text in pools.items() if text}
     files = (File(SHEET, sheet(plan)), *(File(path, text) for path, text in pools.items()))

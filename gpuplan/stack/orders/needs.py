@@ -26,13 +26,13 @@ def needs(plan: Plan, order: Order, own: list[Line]) -> Iterator[str]:
 
 def _release(plan: Plan) -> Iterator[str]:
     tested = (c for c in plan.components if c.kubernetes_tested)
-    found = (
+    releases = (
         f"{' to '.join(c.kubernetes_tested)}, with which {escape(c.name)} {escape(c.version)} was "
         "tested"
         for c in tested
     )
     stated = plan.kubernetes_version
-    text = escape(stated) if stated else next(found, "")
+    text = escape(stated) if stated else next(releases, "")
     if text:
         yield f"Kubernetes {text}"
 

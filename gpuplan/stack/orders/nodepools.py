@@ -24,8 +24,8 @@ def node_pools(plan: Plan, order: Order, own: list[Line]) -> str:
 
 def _object(plan: Plan, order: Order, line: Line) -> dict[str, Any]:
     pool = line.pool
-    found = nodes.selector(plan, pool)
-    labels = {name: value for name, value in found.items() if name != INSTANCE_TYPE_LABEL}
+    selector = nodes.selector(plan, pool)
+    labels = {name: value for name, value in selector.items() if name != INSTANCE_TYPE_LABEL}
     return {
         "apiVersion": order.node_pools,
         "kind": "NodePool",

@@ -36,9 +36,9 @@ def sheet(plan: Plan) -> str:
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(COLUMNS)
-    found = list(lines(plan))
+    all_lines = list(lines(plan))
     for order in plan.orders:
-        own = [line for line in found if line.order == order]
+        own = [line for line in all_lines if line.order == order]
         writer.writerows([[cell(value) for value in _row(plan, line)] for line in own])
         writer.writerow([cell(value) for value in _total(order.name, own)])
     return out.getvalue()

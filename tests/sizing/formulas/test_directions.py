@@ -7,9 +7,12 @@ import pytest
 
 from gpuplan.plan.model import Evidence
 from gpuplan.sizing.evidence.formula import evaluate
+from tests.sizing.formulas.test_dimensions import MORE
 from tests.support.sizing_cases import CASES, READER, SPEECH, TAGGER, sized
 
-EVERY = {**CASES, "reader": READER, "speech": SPEECH, "tagger": TAGGER}
+# Of percentiles logarithms end where an input is a little larger.
+FAR = {name: text for name, text in MORE.items() if name != "percentiles"}
+EVERY = {**CASES, **FAR, "served reader": READER, "served speech": SPEECH, "tagger": TAGGER}
 AMOUNTS, RATES = ("s", "B", "FLOP"), ("B/s", "FLOP/s")
 # Whether a result grows or falls with an input, by their units.
 SIGNS = {

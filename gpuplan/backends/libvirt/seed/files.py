@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from gpuplan.backends.libvirt.monitoring import shared
-from gpuplan.backends.libvirt.pci import Tree
+from gpuplan.backends.libvirt.pci import PciTree
 from gpuplan.backends.libvirt.seed import join, pins, run
 from gpuplan.backends.libvirt.seed.view import SeedView
 from gpuplan.backends.libvirt.view import Credential
@@ -51,7 +51,7 @@ class Scene:
     machine: VirtualMachine
     host: Host
     workload: Workload
-    pci: Tree
+    pci: PciTree
     launch: Launch
     nccl: str
 

@@ -7,7 +7,7 @@ from gpuplan.plan.site import GuestSystem
 
 
 @record
-class Pin:
+class PackagePin:
     """`packages` of `version`; `source` says where that stands."""
 
     packages: tuple[str, ...]
@@ -19,9 +19,9 @@ VALUES = (
     "NVIDIA/gpu-operator, deployments/gpu-operator/values.yaml at v26.3.3 "
     "(b0a49c0e7b2e061dcd83f2bb2fe4fe960c5d0338, 2026-06-23)"
 )
-DRIVER = Pin(packages=("nvidia-open",), version="580.126.20", source=VALUES)
-TOOLKIT = Pin(packages=("nvidia-container-toolkit",), version="1.19.1", source=VALUES)
-DCGM = Pin(
+DRIVER = PackagePin(packages=("nvidia-open",), version="580.126.20", source=VALUES)
+TOOLKIT = PackagePin(packages=("nvidia-container-toolkit",), version="1.19.1", source=VALUES)
+DCGM = PackagePin(
     packages=("nvcr.io/nvidia/k8s/dcgm-exporter",), version="4.5.3-4.8.2-distroless", source=VALUES
 )
 

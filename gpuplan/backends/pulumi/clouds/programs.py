@@ -21,7 +21,7 @@ CLUSTER, POOLS = "cluster", "pools"
 
 
 @record
-class Program:
+class CloudProgram:
     """A Pulumi project `STACK-part` in `cloud/part`. `files` are its own modules, by paths below
     that; `modules` those that its main module imports, and `exports` what it gives to others: an
     expression by the output's name."""
@@ -44,8 +44,8 @@ class Cluster(Protocol):
     def resources(self, cloud: Cloud) -> Iterator[Resource]: ...
 
 
-def cluster(plan: Plan, cloud: Cloud, made: Cluster, requirements: tuple[str, ...]) -> Program:
-    return Program(
+def cluster(plan: Plan, cloud: Cloud, made: Cluster, requirements: tuple[str, ...]) -> CloudProgram:
+    return CloudProgram(
         part=CLUSTER,
         files=tuple(made.files(plan, cloud)),
         modules=("access", cluster_module(cloud))
@@ -70,7 +70,7 @@ def module(templates: str, own: str, /, **values: object) -> File:
 
 def emission(
     plan: Plan,
-    programs: Iterable[Program],
+    programs: Iterable[CloudProgram],
     problems: Iterable[Diagnostic],
     sections: Iterable[Section],
 ) -> Emission:
@@ -89,7 +89,7 @@ def cluster_stack(plan: Plan) -> Setting:
     )
 
 
-def _files(plan: Plan, program: Program) -> Iterator[File]:
+def _files(plan: Plan, program: CloudProgram) -> Iterator[File]:
     folder = f"cloud/{program.part}/"
     exports = [
         Verbatim(python.expression(Call("pulumi.export", (output, Name(value)))))

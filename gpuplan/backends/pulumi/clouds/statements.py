@@ -13,7 +13,7 @@ from gpuplan.render.python import Call, Expression
 
 
 @frozen
-class Section:
+class GroupSection:
     heading: Verbatim
     statements: tuple[Verbatim, ...]
 
@@ -24,10 +24,10 @@ def call(function: str, *positional: Expression, **keywords: Expression) -> Call
     return Call(function, positional, given)
 
 
-def section(group: Group, statements: Sequence[str], least: str = "") -> Section:
+def section(group: Group, statements: Sequence[str], least: str = "") -> GroupSection:
     """What makes a group, below a line that says what it is. `least` stands before its size."""
     many = f"{least}{group.count} × {group.node_type}"
     heading = f"{group.name}: {many}, {group.capacity}, {where(group)}"
-    return Section(
+    return GroupSection(
         heading=Verbatim(python.comment(heading)), statements=tuple(map(Verbatim, statements))
     )

@@ -15,7 +15,7 @@ BLOCK_INDENT = 4
 
 
 @record
-class Section:
+class ChartSection:
     setting: str
     variable: Verbatim
     namespace: Verbatim
@@ -33,7 +33,7 @@ def file(plan: Plan, installed: tuple[Chart, ...], *, above: str = "") -> File:
     return File("addons.py", render("python", "pulumi/addons.py.j2", **values))
 
 
-def _section(plan: Plan, chart: Chart, above: str) -> Section:
+def _section(plan: Plan, chart: Chart, above: str) -> ChartSection:
     variable = identifier(chart.component.name)
     around = (charts.namespace(chart), *charts.beside(plan, chart, above))
     names = [f"{variable}_{view.SHORT.get(o.kind, o.kind).lower()}" for o in around]
@@ -44,7 +44,7 @@ def _section(plan: Plan, chart: Chart, above: str) -> Section:
     last = [f"{variable}_{view.SHORT.get(o.kind, o.kind).lower()}" for o in behind]
     named |= {o.identity: f"addons.{n}" for o, n in zip(behind, last, strict=True)}
     release = Call("k8s.helm.v3.Release", (chart.key,), _arguments(chart, names, above))
-    return Section(
+    return ChartSection(
         setting=chart.setting,
         variable=Verbatim(variable),
         namespace=namespace,

@@ -15,7 +15,7 @@ ARGUMENT_INDENT = 12
 
 
 @record
-class Section:
+class PoolSection:
     """One pool: its nodes, with their MIG layouts where these differ, and what a loop over them
     sets."""
 
@@ -42,7 +42,7 @@ def file(plan: Plan) -> File:
     return File("pools.py", render("python", "pulumi/pools.py.j2", pools=sections))
 
 
-def _section(plan: Plan, pool: NodePool, variable: str) -> Section:
+def _section(plan: Plan, pool: NodePool, variable: str) -> PoolSection:
     of_each = {name: nodes.node_labels(plan, pool, name) for name in pool.node_names}
     layouts = {name: labels.get(MIG_CONFIG_LABEL) for name, labels in of_each.items()}
     labels: dict[str, python.Expression] = dict(next(iter(of_each.values())))
@@ -52,7 +52,7 @@ def _section(plan: Plan, pool: NodePool, variable: str) -> Section:
         labels[MIG_CONFIG_LABEL], listed = Name("layout"), layouts
         loop = f"node, layout in {variable}.items()"
     spec = value({"taints": [nodes.taint(pool)]}, "core.v1.NodeSpecPatchArgs", {})
-    return Section(
+    return PoolSection(
         heading=Verbatim(python.comment(f"{pool.name}: {pool.gpus_per_node} × {pool.gpu} a node")),
         variable=Verbatim(variable),
         nodes=Verbatim(python.expression(listed, lead=f"{variable} = ")),

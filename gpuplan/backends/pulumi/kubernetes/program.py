@@ -50,7 +50,7 @@ class Program:
 
 
 @record
-class Section:
+class WorkloadSection:
     """The statements of one workload, and what they share."""
 
     heading: Verbatim
@@ -124,11 +124,11 @@ def _workloads(
 
 def _section(
     plan: Plan, workload: Workload, items: list[KubernetesObject], variables: Mapping[str, str]
-) -> Section:
+) -> WorkloadSection:
     own = [item for item in items if _belongs(item, plan, workload)]
     constants = tuple(of_workload(plan, workload, own))
     statements = (view.statement(i, variables, "workload", constants=constants) for i in own)
-    return Section(
+    return WorkloadSection(
         heading=Verbatim(python.comment(_heading(workload))),
         constants=constants,
         statements=tuple(statements),

@@ -80,7 +80,7 @@ def _on(state: State, item: int, host: OpenHost) -> bool:
 
 def _resource(fleet: Fleet, state: State, item: int) -> Iterator[Addition]:
     """The smallest part of what the item wants that one host lacks, where it lacks nothing else."""
-    found = [
+    lacking = [
         (missing / wanted, host.id, n, missing)
         for host in list(state.hosts.values())[:MOST_HOSTS]
         if state.may_stand(item, host)
@@ -88,8 +88,8 @@ def _resource(fleet: Fleet, state: State, item: int) -> Iterator[Addition]:
         if choice.chassis == host.chassis.index
         for wanted, n, missing in _lacks(state, item, host, choice)
     ]
-    if found:
-        _, number, n, missing = min(found)
+    if lacking:
+        _, number, n, missing = min(lacking)
         host = state.hosts[number]
         resource, unit = RESOURCES[n]
         yield Addition(

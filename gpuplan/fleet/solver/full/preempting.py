@@ -18,19 +18,19 @@ Plan = tuple[Left, int, int]  # GPUs that are stopped, by priority; moves; host
 def preemptions(packer: Packer) -> tuple[Preemption, ...]:
     """For items of the highest priority first, each as if the ones before were done. The packing
     is not what it was afterwards. Room for growth comes last, so nobody leaves for it."""
-    fleet, found = packer.fleet, list[Preemption]()
+    fleet, proposals = packer.fleet, list[Preemption]()
     failed: set[tuple[int, int]] = set()
     waiting = sorted(unplaced(fleet, packer.state), key=lambda item: order_of(fleet, item))
     for item in waiting:
         kind = (fleet.class_of[item], fleet.rank(item))
-        if kind in failed or len(found) == MOST_PROPOSALS:
+        if kind in failed or len(proposals) == MOST_PROPOSALS:
             continue
         best = _best(packer, item)
         if best is None:
             failed.add(kind)
         else:
-            found.append(_carried_out(packer, item, packer.state.hosts[best[2]]))
-    return tuple(found)
+            proposals.append(_carried_out(packer, item, packer.state.hosts[best[2]]))
+    return tuple(proposals)
 
 
 def _best(packer: Packer, item: int) -> Plan | None:

@@ -93,9 +93,8 @@ def _parts(chassis: Chassis, option: Option, mask: int) -> list[Short]:
 
 def _most(chassis: Chassis, gpus: int) -> int:
     """The GPUs that one workload can have at most, if not more than so many."""
-    everything = (1 << chassis.gpus) - 1
     for k in range(gpus, 0, -1):
-        if any(chassis.pick(mask, k) for mask in chassis.masks) or chassis.spans(everything, k):
+        if any(chassis.pick(mask, k) for mask in chassis.masks) or chassis.spans(chassis.mask, k):
             return k
     return 0
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from fractions import Fraction
+from itertools import islice
 
 from gpuplan.fleet.problem import PRIORITIES
 from gpuplan.fleet.solver.classes import Fleet
 from gpuplan.fleet.solver.improve import Packer, unplaced
-from gpuplan.fleet.solver.insert import on_host
+from gpuplan.fleet.solver.insert import on_host, open_for
 from gpuplan.fleet.solver.state import OpenHost
 
 MOST_TRIALS = 3_000  # hosts that are emptied for one that has no place
@@ -34,18 +35,19 @@ def give_way(packer: Packer) -> None:
         kind = (fleet.class_of[item], fleet.rank(item))
         if kind in failed:
             continue
-        for host in _hosts(packer, item):
+        for host in islice(_hosts(packer, item), MOST_TRIALS - trials):
             trials += 1
             gone = _instead(packer, item, host)
             if gone is not None:
                 waiting = sorted([*waiting, *gone], key=lambda item: order_of(fleet, item))
                 failed.clear()
                 break
-            if trials >= MOST_TRIALS:
-                break
         else:
             failed.add(kind)
     packer.state.close_empty()
+    for item in sorted(unplaced(fleet, packer.state), key=lambda item: order_of(fleet, item)):
+        if not packer.insert(item):  # who left may have left room for others
+            packer.open_for(item)
 
 
 def order_of(fleet: Fleet, item: int) -> tuple[int, Fraction, int]:
@@ -71,8 +73,8 @@ def _lesser(packer: Packer, item: int, host: OpenHost) -> list[int]:
     """Those on a host that count less than the item; the least first."""
     fleet = packer.fleet
     mine = order_of(fleet, item)[:2]
-    found = [i for i in host.items if i not in packer.state.kept and order_of(fleet, i)[:2] > mine]
-    return sorted(found, key=lambda i: order_of(fleet, i), reverse=True)
+    lesser = [i for i in host.items if i not in packer.state.kept and order_of(fleet, i)[:2] > mine]
+    return sorted(lesser, key=lambda i: order_of(fleet, i), reverse=True)
 
 
 def _instead(packer: Packer, item: int, host: OpenHost) -> list[int] | None:
@@ -98,11 +100,20 @@ def _instead(packer: Packer, item: int, host: OpenHost) -> list[int] | None:
 
 
 def placed_on(packer: Packer, item: int, host: OpenHost) -> bool:
-    """The item on just this host, where it has a place."""
-    for choice, pool in packer.choices[packer.fleet.class_of[item]]:
-        if choice.chassis == host.chassis.index and pool[0] == host.owner:
-            where = on_host(packer.state, host, choice, pool)
-            if where is not None:
-                packer.state.put(item, where)
-                return True
+    """The item on just this host, where it has a place. One that is empty may become another
+    tenant's; where that gives no place either, it is left closed."""
+    state = packer.state
+    choices = [
+        (choice, pool)
+        for choice, pool in packer.choices[packer.fleet.class_of[item]]
+        if choice.chassis == host.chassis.index
+    ]
+    for choice, pool in choices:
+        where = on_host(state, host, choice, pool) if pool[0] == host.owner else None
+        if where is not None:
+            state.put(item, where)
+            return True
+    if not host.items:
+        state.close(host)
+        return open_for(state, item, choices)
     return False

@@ -43,10 +43,10 @@ class Content:
     @cached_property
     def counts(self) -> dict[int, int]:
         """Items by class."""
-        found: dict[int, int] = {}
+        by_class: dict[int, int] = {}
         for item in self.items:
-            found[item.kind] = found.get(item.kind, 0) + item.number
-        return found
+            by_class[item.kind] = by_class.get(item.kind, 0) + item.number
+        return by_class
 
     @cached_property
     def gpus(self) -> int:
@@ -76,24 +76,24 @@ class Sites:
 
 def sites_of(model: Model) -> Sites:
     """By site, from the aggregated model. Workloads on parts of several nodes are not columns."""
-    found = Sites()
+    sites = Sites()
     for load in model.loads.values():
         nodes = [node for node, gpus in enumerate(load.shape) if gpus] or [load.node]
         site = (load.choice.chassis, load.pool[0], nodes[0])
         if load.spans:
-            _across(model, load, site, found, len(nodes))
+            _across(model, load, site, sites, len(nodes))
         elif not load.choice.whole and model.fleet.geometries[load.choice.geometry].layouts is None:
-            found.whole = False
+            sites.whole = False
         else:
-            found.inside.setdefault(site, []).append(load)
-    return found
+            sites.inside.setdefault(site, []).append(load)
+    return sites
 
 
-def _across(model: Model, load: Load, site: NodeSite, found: Sites, nodes: int) -> None:
+def _across(model: Model, load: Load, site: NodeSite, sites: Sites, nodes: int) -> None:
     kind = model.fleet.chassis[site[0]].kinds[site[2]]
     number = takes_nodes(kind, load.shape[site[2]], spans=True) if nodes == 1 else 0
     if number:
         item = Item(load.kind.index, load.choice, load.pool, 1)
-        found.across.append(Content(site, (item,), spans=number))
+        sites.across.append(Content(site, (item,), spans=number))
     else:
-        found.whole = False
+        sites.whole = False

@@ -15,7 +15,7 @@ from gpuplan.fleet.solver.nodes.contents import Content, NodeSite
 from gpuplan.fleet.solver.nodes.spread import Spread
 from gpuplan.fleet.solver.outline.formulate import EPSILON, SCALE, unplaced_hosts
 
-Host = tuple[int, str | None]
+HostKind = tuple[int, str | None]
 INFINITY = float("inf")
 
 
@@ -48,12 +48,12 @@ class Cover:
         self.contents: dict[int, Content] = {}
         self.chosen: dict[int, int] = {}
         self.taken = dict.fromkeys(sites, 0)
-        self.hosts: dict[Host, int] = {}
+        self.hosts: dict[HostKind, int] = {}
         self._columns: dict[int, list[int]] = {}  # of the contents that have a class
         self._rows: dict[int, int] = {}
         self._nodes: dict[NodeSite, int] = {}
         self._known: set[Content] = set()
-        self._upper: dict[Host, float] = {}
+        self._upper: dict[HostKind, float] = {}
         model = Columns()
         self._demand(model)
         self._hosts(model, sites)
@@ -104,7 +104,7 @@ class Cover:
             self._columns.setdefault(kind, []).append(column)
         return True
 
-    def pay(self, host: Host, number: int, *, closed: bool) -> None:
+    def pay(self, host: HostKind, number: int, *, closed: bool) -> None:
         """At least so many of the hosts, which cost nothing more from here on; `closed`: and no
         others."""
         upper = number if closed else max(number, self._upper[host])

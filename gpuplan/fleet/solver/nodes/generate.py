@@ -8,7 +8,7 @@ from math import floor
 
 from gpuplan.fleet.solver.classes import Fleet
 from gpuplan.fleet.solver.nodes.contents import Content, NodeSite, Sites
-from gpuplan.fleet.solver.nodes.cover import Answer, Cover, Host
+from gpuplan.fleet.solver.nodes.cover import Answer, Cover, HostKind
 from gpuplan.fleet.solver.nodes.pricing import Pricing
 
 LEAST = 1e-4  # USD per hour that a content has to gain
@@ -23,7 +23,7 @@ class Generator:
         most = limits(fleet)
         self.priced = {s: Pricing(fleet, s, loads, most) for s, loads in sites.inside.items()}
         self.fruitless = dict.fromkeys(self.priced, 0)
-        self.low: dict[Host, int] = {}
+        self.low: dict[HostKind, int] = {}
         self.closed = False
         self.work = 0
 
@@ -53,12 +53,12 @@ class Generator:
         if self.work <= 0:
             return False
         self.work -= self.priced[site].size
-        found = self.priced[site].best(answer.at(site[0]), most, answer.price[site] + LEAST)
-        added = found is not None and self.cover.add(found)
+        content = self.priced[site].best(answer.at(site[0]), most, answer.price[site] + LEAST)
+        added = content is not None and self.cover.add(content)
         self.fruitless[site] = 0 if added else self.fruitless[site] + 1
         return added
 
-    def pay(self, hosts: Mapping[Host, int], *, closed: bool) -> None:
+    def pay(self, hosts: Mapping[HostKind, int], *, closed: bool) -> None:
         """So many hosts of each type and owner; what they have may be used as it is. `closed`: and
         no others."""
         self.low = {host: hosts.get(host, 0) for host in self.cover.hosts}

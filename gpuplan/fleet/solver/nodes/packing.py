@@ -37,7 +37,7 @@ def by_nodes(
     answer, bound = generator.generate(enough), least.bound
     if sites.whole and answer.objective > enough and not unplaced(fleet, start.state):
         bound = max(bound, proven(generator, answer, start.state.cost))
-    found: list[Packer] = []
+    packers: list[Packer] = []
     for closed, part in STARTS if len(fleet.request) <= FEW else STARTS[:1]:
         contents |= dict.fromkeys(generator.cover.contents.values())
         generator.cover = _cover(fleet, sites, contents)
@@ -45,9 +45,9 @@ def by_nodes(
         packer = Packer(State(fleet))
         queues = {kind.index: list(kind.items) for kind in fleet.classes if kind.items}
         seat(packer.state, generator.choose(part), queues)
-        found.append(finish(packer))
+        packers.append(finish(packer))
         contents |= dict.fromkeys(contents_of(packer.state))
-    return found, bound
+    return packers, bound
 
 
 def _cover(fleet: Fleet, sites: Sites, contents: Iterable[Content]) -> Cover:

@@ -81,10 +81,10 @@ class Pricing:
         """The content, if it is worth more than `least`. `left`: items of each class."""
         kinds = [load.kind.index for load in self.loads]
         upper = [min(self.most[kind], left[kind]) for kind in kinds]
-        found = self._search(worth, upper, least, GAP, NODES)
-        if found is None:
+        answer = self._search(worth, upper, least, GAP, NODES)
+        if answer is None:
             return None
-        near, costs, solved = found
+        near, costs, solved = answer
         values = {near[n]: round(v) for n, v in enumerate(solved.values) if v > 0.5}
         total = -sum(costs[n] * v for n, v in values.items())
         return self._content(values) if total > least else None
@@ -92,8 +92,8 @@ class Pricing:
     def ceiling(self, worth: list[float], least: float) -> float:
         """No content is worth more; `least` where none is worth as much."""
         upper = [self.most[load.kind.index] for load in self.loads]
-        found = self._search(worth, upper, least, PROOF_GAP, PROOF_NODES)
-        return least if found is None else max(least, -found[2].bound)
+        answer = self._search(worth, upper, least, PROOF_GAP, PROOF_NODES)
+        return least if answer is None else max(least, -answer[2].bound)
 
     def _search(
         self, worth: list[float], upper: list[int], least: float, gap: float, nodes: int

@@ -11,7 +11,7 @@ from gpuplan.fleet.solver.state import OpenHost, State
 LOOKS = 40  # contents that are compared for a node
 
 Queues = dict[int, list[int]]  # items of each class that have no place yet
-Slots = dict[tuple[object, ...], list[tuple[int, int]]]  # GPU and start, by pool, geometry, part
+Starts = dict[tuple[object, ...], list[tuple[int, int]]]  # GPU and start, by pool, geometry, part
 
 
 def seat(state: State, chosen: Sequence[tuple[Content, int]], queues: Queues) -> None:
@@ -126,9 +126,9 @@ def _put(
     return number is not None
 
 
-def _slots(host: OpenHost, node: int, content: Content) -> Slots:
+def _slots(host: OpenHost, node: int, content: Content) -> Starts:
     """A GPU for each layout, and where its slots are."""
-    slots: Slots = {}
+    slots: Starts = {}
     free = host.free & host.chassis.masks[node]
     for shared in content.shared:
         mask = host.chassis.single(free)

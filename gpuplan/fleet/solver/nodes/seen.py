@@ -11,13 +11,13 @@ from gpuplan.fleet.solver.state import OpenHost, State
 
 def contents_of(state: State) -> Iterator[Content]:
     """Each once; nodes with a part of a workload that stands on several are left out."""
-    found: dict[Content, None] = {}
+    contents: dict[Content, None] = {}
     for host in state.hosts.values():
         for node in range(len(host.chassis.masks)):
             content = _content(state, host, node)
             if content is not None:
-                found[content] = None
-    yield from found
+                contents[content] = None
+    yield from contents
 
 
 def _content(state: State, host: OpenHost, node: int) -> Content | None:

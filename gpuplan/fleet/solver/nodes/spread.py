@@ -11,7 +11,7 @@ from gpuplan.fleet.solver.outline.tighten import Limit, group_sizes
 
 INFINITY = float("inf")
 At = tuple[int, int]  # class, host type
-Number = tuple[int, Content, float]  # column, content, how often
+ContentCount = tuple[int, Content, float]  # column, content, how often
 
 
 class Spread:
@@ -59,12 +59,12 @@ class Spread:
             program.row(row, -INFINITY, max(self._high[row], self._least[row]))
 
     def less(self, duals: list[float]) -> dict[At, float]:
-        found: dict[At, float] = {}
+        sums: dict[At, float] = {}
         for row, at in self._rows.items():
-            found[at] = found.get(at, 0.0) + duals[row]
-        return found
+            sums[at] = sums.get(at, 0.0) + duals[row]
+        return sums
 
-    def cut(self, program: Program, numbers: Iterable[Number], values: list[float]) -> int:
+    def cut(self, program: Program, numbers: Iterable[ContentCount], values: list[float]) -> int:
         """A tangent where more items of a class stand on hosts of a type than may; how many."""
         numbers = list(numbers)
         stand: dict[At, float] = {at: self._chosen.get(at, 0) for at in self._limits}
@@ -84,7 +84,9 @@ class Spread:
                 broken += 1
         return broken
 
-    def _tangent(self, program: Program, at: At, hosts: int, numbers: Iterable[Number]) -> None:
+    def _tangent(
+        self, program: Program, at: At, hosts: int, numbers: Iterable[ContentCount]
+    ) -> None:
         limit, (kind, chassis) = self._limits[at], at
         slope = limit.slope(hosts)
         terms = dict.fromkeys(limit.hosts, -float(slope))

@@ -70,10 +70,10 @@ def _cut_all(model: Model, limits: list[Limit]) -> None:
 
 def _loads(model: Model) -> dict[int, list[Own]]:
     """The columns of each class."""
-    found: dict[int, list[Own]] = {}
+    by_class: dict[int, list[Own]] = {}
     for column, load in model.loads.items():
-        found.setdefault(load.kind.index, []).append((column, load))
-    return found
+        by_class.setdefault(load.kind.index, []).append((column, load))
+    return by_class
 
 
 def _gpus(model: Model) -> dict[OnGpus, list[int]]:

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
-from gpuplan.frozen import record
-from gpuplan.inventory.facts import Subject, Value
+from gpuplan.inventory.facts import Field, Subject, field
 from gpuplan.inventory.readers.gather import HOST, Gathering
-from gpuplan.inventory.readers.words import Word, absent, pci_address, size_bytes, whole
+from gpuplan.inventory.readers.words import Word, absent, pci_address, size_bytes, watts, whole
 
 VENDOR = "1002"
 _DEVICE = re.compile(r"0x([0-9A-Fa-f]{4})")
 _GENERATION = re.compile(r"Gen ([1-9])")
-_WATTS = re.compile(r"([0-9]{1,6}(?:\.[0-9]{1,4})?) ?W?")
 # What follows the product's own name: a virtual function of it, and the power of a variant.
 _BEHIND = re.compile(r" VF$|: .*$")
 
@@ -31,24 +29,6 @@ def device(text: str) -> str | None:
 def generation(text: str) -> int | None:
     match = _GENERATION.fullmatch(text)
     return int(match[1]) if match else None
-
-
-def watts(text: str) -> float | None:
-    match = _WATTS.fullmatch(text)
-    return float(match[1]) if match else None
-
-
-@record
-class Field:
-    """A fact: how its text becomes a value, and what to call one in a message."""
-
-    attribute: str
-    convert: Callable[[str], Value | None]
-    expected: str
-
-
-def field(attribute: str, convert: Callable[[str], Value | None], expected: str) -> Field:
-    return Field(attribute=attribute, convert=convert, expected=expected)
 
 
 PRODUCT = field("product", product, "a name")

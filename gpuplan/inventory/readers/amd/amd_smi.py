@@ -55,8 +55,8 @@ def recognises(text: str) -> bool:
 
 def read(document: SourceDocument) -> tuple[Reading, ...]:
     gathering = Gathering(TOOL, document.name)
-    found = _json(gathering, document) if _JSON.search(document.text) else _text(document)
-    for number, words in found:
+    gpus = _json(gathering, document) if _JSON.search(document.text) else _text(document)
+    for number, words in gpus:
         add_gpu(gathering, number, words, FIELDS)
         add_driver(gathering, next((words[d] for d in DRIVERS if d in words), None))
     return (gathering.reading(),)

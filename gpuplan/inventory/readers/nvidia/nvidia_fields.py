@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Protocol
 
-from gpuplan.frozen import record
-from gpuplan.inventory.facts import Subject, Value
+from gpuplan.inventory.facts import Field, Subject, Value, field
 from gpuplan.inventory.readers.gather import Gathering
-from gpuplan.inventory.readers.words import Word, absent, pci_address, pci_id, size_bytes, whole
+from gpuplan.inventory.readers.words import (
+    Word,
+    absent,
+    pci_address,
+    pci_id,
+    size_bytes,
+    watts,
+    whole,
+)
 from gpuplan.source import Place
 
 _UUID = re.compile(r"GPU-[0-9A-Za-z]{8}(?:-[0-9A-Za-z]{4}){3}-[0-9A-Za-z]{12}")
-_WATTS = re.compile(r"([0-9]{1,6}(?:\.[0-9]{1,4})?) ?W?")
 _WIDTH = re.compile(r"x?([0-9]{1,2})x?")
 FAULTS = re.compile(
     r"\[?(?:unknown error|gpu is lost|gpu requires reset|err!|insufficient permissions|"
@@ -24,11 +30,6 @@ FAULTS = re.compile(
 
 def uuid(text: str) -> str | None:
     return text if _UUID.fullmatch(text) else None
-
-
-def watts(text: str) -> float | None:
-    match = _WATTS.fullmatch(text)
-    return float(match[1]) if match else None
 
 
 def pcie_width(text: str) -> int | None:
@@ -49,39 +50,26 @@ def product(text: str) -> str | None:
     return text or None
 
 
-@record
-class Field:
-    """A fact of a GPU: how its text becomes a value, and what to call one in a message. Every
-    complete output holds those that are `always`."""
-
-    attribute: str
-    convert: Callable[[str], Value | None]
-    expected: str
-    always: bool = False
-
-
 FIELDS: dict[str, Field] = {
-    field.attribute: field
-    for field in (
-        Field(attribute="product", convert=product, expected="a name", always=True),
-        Field(attribute="uuid", convert=uuid, expected="a UUID (GPU-…)", always=True),
-        Field(attribute="address", convert=pci_address, expected="a PCI address", always=True),
-        Field(attribute="pci_id", convert=pci_id, expected="a device id (0x233010DE)", always=True),
-        Field(attribute="memory_bytes", convert=size_bytes, expected="a size in MiB", always=True),
-        Field(attribute="bar_bytes", convert=size_bytes, expected="a size in MiB", always=True),
-        Field(attribute="mig", convert=mig, expected="Enabled or Disabled"),
-        Field(attribute="module_id", convert=whole, expected="a number"),
-        Field(attribute="watts", convert=watts, expected="a power in W", always=True),
-        Field(attribute="pcie_generation", convert=whole, expected="a number", always=True),
-        Field(
-            attribute="pcie_width", convert=pcie_width, expected="a width such as 16x", always=True
-        ),
-        Field(attribute="fabric", convert=words_of, expected="a state"),
-        Field(attribute="virtualization", convert=words_of, expected="a mode"),
-        Field(attribute="index", convert=whole, expected="a number"),
+    fact.attribute: fact
+    for fact in (
+        field("product", product, "a name", always=True),
+        field("uuid", uuid, "a UUID (GPU-…)", always=True),
+        field("address", pci_address, "a PCI address", always=True),
+        field("pci_id", pci_id, "a device id (0x233010DE)", always=True),
+        field("memory_bytes", size_bytes, "a size in MiB", always=True),
+        field("bar_bytes", size_bytes, "a size in MiB", always=True),
+        field("mig", mig, "Enabled or Disabled"),
+        field("module_id", whole, "a number"),
+        field("watts", watts, "a power in W", always=True),
+        field("pcie_generation", whole, "a number", always=True),
+        field("pcie_width", pcie_width, "a width such as 16x", always=True),
+        field("fabric", words_of, "a state"),
+        field("virtualization", words_of, "a mode"),
+        field("index", whole, "a number"),
     )
 }
-Found = Mapping[str, Word | None]
+Attributes = Mapping[str, Word | None]
 
 
 class Answers(Protocol):
@@ -90,7 +78,7 @@ class Answers(Protocol):
     def value(self, path: str) -> Word | None: ...
 
 
-def lookup(tree: Answers, paths: Mapping[str, tuple[str, ...]]) -> Found:
+def lookup(tree: Answers, paths: Mapping[str, tuple[str, ...]]) -> Attributes:
     """The word of each attribute: the first of its paths that says more than `N/A`, else the first
     that is there."""
     values: dict[str, Word | None] = {}
@@ -101,18 +89,18 @@ def lookup(tree: Answers, paths: Mapping[str, tuple[str, ...]]) -> Found:
     return values
 
 
-def add_gpu(gathering: Gathering, subject: Subject, words: Found, place: Place) -> None:
+def add_gpu(gathering: Gathering, subject: Subject, words: Attributes, place: Place) -> None:
     """The facts of one GPU; what a driver cannot tell of it is one problem."""
     faults: list[tuple[str, Word]] = []
     for attribute, word in words.items():
         if word is None or absent(word.text):
             continue
-        field = FIELDS[attribute]
-        value = field.convert(word.text)
+        kind = FIELDS[attribute]
+        value = kind.convert(word.text)
         if FAULTS.fullmatch(word.text):
             faults.append((attribute, word))
         elif value is None:
-            gathering.not_understood(f"the {attribute} of GPU {subject[1]}", word, field.expected)
+            gathering.not_understood(f"the {attribute} of GPU {subject[1]}", word, kind.expected)
         else:
             gathering.add(subject, attribute, value, word.place)
     _report_faults(gathering, subject, faults)
@@ -130,7 +118,9 @@ def _report_faults(gathering: Gathering, subject: Subject, faults: list[tuple[st
         )
 
 
-def _report_missing(gathering: Gathering, subject: Subject, words: Found, place: Place) -> None:
+def _report_missing(
+    gathering: Gathering, subject: Subject, words: Attributes, place: Place
+) -> None:
     always = [name for name in words if FIELDS[name].always]
     missing = [name for name in always if words[name] is None]
     if missing and len(missing) < len(always):

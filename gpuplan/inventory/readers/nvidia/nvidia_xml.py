@@ -11,7 +11,7 @@ from gpuplan.inventory.readers.nvidia.nvidia_fields import (
     lookup,
 )
 from gpuplan.inventory.readers.words import absent, pci_address, size_bytes
-from gpuplan.inventory.readers.xmlread import Element, Tree, mentions, read
+from gpuplan.inventory.readers.xmlread import Element, Root, mentions, read
 from gpuplan.source import Place, SourceDocument
 
 TOOL = "nvidia-smi -q -x"
@@ -47,7 +47,7 @@ def _read(document: SourceDocument) -> tuple[Reading, ...]:
     return tuple(_reading(document, tree) for tree in read(document, ROOT, TOOL))
 
 
-def _reading(document: SourceDocument, tree: Tree) -> Reading:
+def _reading(document: SourceDocument, tree: Root) -> Reading:
     gathering = Gathering(TOOL, document.name, problems=list(tree.problems))
     if tree.root is None:
         return gathering.reading()

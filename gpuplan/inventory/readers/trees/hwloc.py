@@ -9,7 +9,7 @@ from gpuplan.inventory.readers import xmlread
 from gpuplan.inventory.readers.gather import HOST, Gathering, shown, unreadable
 from gpuplan.inventory.readers.trees.hwloc_io import devices
 from gpuplan.inventory.readers.trees.hwloc_links import nvlinks
-from gpuplan.inventory.readers.trees.hwloc_sets import TOOL, Node, Topology, gathered
+from gpuplan.inventory.readers.trees.hwloc_sets import TOOL, NumaNode, Topology, gathered
 from gpuplan.inventory.readers.words import pci_address, whole
 from gpuplan.inventory.readers.xmlread import Element
 from gpuplan.source import SourceDocument
@@ -32,7 +32,7 @@ def read(document: SourceDocument) -> tuple[Reading, ...]:
 READER = Reader(tool=TOOL, recognises=recognises, read=read)
 
 
-def _reading(document: SourceDocument, tree: xmlread.Tree) -> Reading:
+def _reading(document: SourceDocument, tree: xmlread.Root) -> Reading:
     gathering = Gathering(TOOL, document.name, problems=list(tree.problems))
     if tree.root is None:
         return gathering.reading()
@@ -124,7 +124,7 @@ def _numa(topology: Topology) -> None:
             _first_matrix(topology, matrix)
 
 
-def _node(topology: Topology, node: Node) -> None:
+def _node(topology: Topology, node: NumaNode) -> None:
     """A NUMA node: GPUs' memory is one of its own, without CPUs, and says whose it is."""
     add, subject = topology.gathering.add, ("numa", str(node.number))
     memory, subtype = (node.element.attribute(n) for n in ("local_memory", "subtype"))

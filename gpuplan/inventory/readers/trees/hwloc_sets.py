@@ -32,7 +32,7 @@ def bitmap(text: str) -> tuple[int, ...] | None:
 
 
 @dataclass(slots=True)
-class Node:
+class NumaNode:
     """A NUMA node: its number, the CPUs it is near to, and those that it has."""
 
     element: Element
@@ -54,7 +54,7 @@ class Topology:
     cores: list[tuple[int, ...]] = field(default_factory=list)
     cpus: list[int] = field(default_factory=list)
     bare: int = 0  # CPUs outside any core
-    nodes: dict[int, Node] = field(default_factory=dict)
+    nodes: dict[int, NumaNode] = field(default_factory=dict)
     devices: list[tuple[Element, Element, Element | None]] = field(default_factory=list)
 
     def number(self, element: Element, attribute: str, fact: str) -> int | None:
@@ -158,7 +158,7 @@ class _Walk:
         number = self.topology.number(element, "os_index", "a NUMA node")
         if number is not None:
             near = self.topology.set_of(element)
-            self.topology.nodes.setdefault(number, Node(element, number, near))
+            self.topology.nodes.setdefault(number, NumaNode(element, number, near))
 
 
 # Kinds of memory that processors reach beside their own.
@@ -171,10 +171,10 @@ def _owners(topology: Topology) -> None:
     them. Source: hwloc, "How do I find the local MCDRAM NUMA node" and default nodes. A machine
     without nodes, which version 1 could write, is one node, as later versions read it."""
     if topology.machine is not None and topology.whole and not topology.nodes:
-        topology.nodes[0] = Node(topology.machine, 0, topology.set_of(topology.machine))
+        topology.nodes[0] = NumaNode(topology.machine, 0, topology.set_of(topology.machine))
     taken: dict[int, int] = {}
 
-    def rank(node: Node) -> tuple[bool, int]:
+    def rank(node: NumaNode) -> tuple[bool, int]:
         return node.element.attributes.get("subtype", "") in _NEVER_FIRST, node.number
 
     for node in sorted(topology.nodes.values(), key=rank):
@@ -187,7 +187,7 @@ def _owners(topology: Topology) -> None:
             )
 
 
-def _near_only(node: Node, owner: int) -> Diagnostic:
+def _near_only(node: NumaNode, owner: int) -> Diagnostic:
     word = node.element.attribute("cpuset")
     return note(
         "GP063",

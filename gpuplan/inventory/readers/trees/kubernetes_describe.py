@@ -64,7 +64,7 @@ def _node(parts: Parts) -> Json:
     if "Kubelet Version" in info:  # near the end of a part that is whole
         status["nodeInfo"] = _object(first, known)
     name, provider = _value(parts, "Name"), _value(parts, "ProviderID")
-    labels = {m[1]: line.group(m, 2) for line, m in _found(parts.get("Labels", []), _LABEL)}
+    labels = {m[1]: line.group(m, 2) for line, m in _matching(parts.get("Labels", []), _LABEL)}
     taints = Json(first, kind="array", items=[*_taints(first, parts.get("Taints", []))])
     named = _object(first, {"name": name} if name else {})
     named.members["labels"] = _object(first, labels)
@@ -79,7 +79,7 @@ def _node(parts: Parts) -> Json:
 
 
 def _taints(first: Word, lines: list[Line]) -> Iterator[Json]:
-    for line, match in _found(lines, _TAINT):
+    for line, match in _matching(lines, _TAINT):
         words = {"key": line.group(match, 1), "effect": line.group(match, 3)}
         if match[2] is not None:
             words["value"] = line.group(match, 2)
@@ -110,7 +110,7 @@ def _matches(lines: list[Line], pattern: re.Pattern[str]) -> Iterator[tuple[Line
             yield line, match
 
 
-def _found(lines: list[Line], pattern: re.Pattern[str]) -> Iterator[tuple[Line, re.Match[str]]]:
+def _matching(lines: list[Line], pattern: re.Pattern[str]) -> Iterator[tuple[Line, re.Match[str]]]:
     """Behind the head on its own line, and one on each that follows."""
     for number, line in enumerate(lines):
         start = line.text.find(":") + 1 if number == 0 else 0

@@ -107,11 +107,11 @@ class Node:
 
 def _machine(node: Node) -> Machine | None:
     word = node.label(INSTANCES)
-    found = load_market().instance(word.text) if word else None
-    if word is None or found is None or not found[1].gpus:
+    listed = load_market().instance(word.text) if word else None
+    if word is None or listed is None or not listed[1].gpus:
         return None
-    product = Word(text=found[1].gpu, place=word.place)
-    return Machine(product=product, gpus=Word(text=str(found[1].gpus), place=word.place))
+    product = Word(text=listed[1].gpu, place=word.place)
+    return Machine(product=product, gpus=Word(text=str(listed[1].gpus), place=word.place))
 
 
 def _product(node: Node, machine: Machine | None) -> Word | None:

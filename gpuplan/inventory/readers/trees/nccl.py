@@ -40,7 +40,7 @@ def read(document: SourceDocument) -> tuple[Reading, ...]:
 READER = Reader(tool=TOOL, recognises=recognises, read=read)
 
 
-def _system(document: SourceDocument, tree: xmlread.Tree) -> list[Reading]:
+def _system(document: SourceDocument, tree: xmlread.Root) -> list[Reading]:
     """One reading for each host; a rack-wide dump tells its hosts apart by `host_hash`."""
     hosts: dict[str, list[Element]] = {}
     for element in tree.root.children if tree.root else ():

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from gpuplan.plan.model import ResourceUse
-from gpuplan.sizing.ask.demand import TrainingDemand, VisionRunDemand
+from gpuplan.sizing.ask.demand import SERVICES, TrainingDemand, VisionRunDemand
 from gpuplan.sizing.candidates.balance import remedies
 from gpuplan.sizing.candidates.balance.gathered import STORAGE, Gathered
 from gpuplan.sizing.evidence.formula import Formula, Quantity
@@ -20,7 +20,8 @@ def gpus(of: Gathered) -> Iterator[ResourceUse]:
     """Memory of a GPU, its time, and where the manifest has one the time of the run."""
     used, usable = of.known("used_bytes"), of.known("usable_bytes")
     if used and usable:
-        remedy = remedies.memory(of.demand, of.candidate.device.gpu, of.training)
+        gpu = of.candidate.device.gpu
+        remedy = remedies.memory(of.demand, gpu, of.training, of.metrics)
         yield of.use("gpu_memory", "each GPU, with the margin", used, usable, remedy)
     if of.known("gpu_images_per_second"):
         yield from _images(of)
@@ -37,9 +38,9 @@ def gpus(of: Gathered) -> Iterator[ResourceUse]:
 
 def _images(of: Gathered) -> Iterator[ResourceUse]:
     """Images that GPUs, cores and storage bring, against those that are asked for, of a run those
-    that the slowest brings."""
+    that the slowest brings. Those of a service come with its requests."""
     names = ("sized_rate", "images_per_second", "requests_per_second")
-    parts = {name: found for name in names if (found := of.known(name))}
+    parts = {name: amount for name in names if (amount := of.known(name))}
     need, run = of.known("images_per_second"), isinstance(of.demand, VisionRunDemand)
     if len(parts) == len(names):
         need = of.ledger.derive("needs.asked_images_per_second", _ASKED, **parts)
@@ -54,6 +55,8 @@ def _images(of: Gathered) -> Iterator[ResourceUse]:
     more = remedies.FASTER if run else remedies.replica(of.candidate)
     yield of.use("gpu_time", "all GPUs", need, gpus, more)
     yield of.use("decoding", "all their cores", need, cores, remedies.DECODED)
+    if isinstance(of.demand, SERVICES):
+        return
     remedy = remedies.storage(of.site.storage_bytes_per_s, need, stored)
     yield of.use("storage", "all nodes", need, stored, remedy, unknown=STORAGE)
 

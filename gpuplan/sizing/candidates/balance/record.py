@@ -79,9 +79,9 @@ def _host(of: Gathered) -> Iterator[ResourceUse]:
         each = f"{resource}_of_a_gpu"
         part = Formula(_PART.format(each), least.unit, "of its devices")
         need = of.ledger.derive(f"needs.{resource}", part, **{each: least}, **counts)
-        found, supply = of.known(known), None
-        if found is not None:
-            supply = of.ledger.derive(f"supply.{resource}", part, **{each: found}, **counts)
+        stated, supply = of.known(known), None
+        if stated is not None:
+            supply = of.ledger.derive(f"supply.{resource}", part, **{each: stated}, **counts)
         unknown = f"a node's is not stated (`platform.node.{field}`, or an inventory)"
         yield of.use(resource, held, need, supply, remedies.HOST[resource], unknown=unknown)
 

@@ -3,10 +3,10 @@ the part that is short before more of everything."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from gpuplan.catalog.model import Gpu
-from gpuplan.plan.model import Training
+from gpuplan.plan.model import Metric, Training
 from gpuplan.sizing.ask.demand import Demand, LanguageDemand, TrainingDemand
 from gpuplan.sizing.candidates.choose import Candidate
 from gpuplan.sizing.evidence.formula import Quantity
@@ -23,6 +23,7 @@ HOST = {
     "host_memory": "more memory in each node, before more nodes",
 }
 CARDS = "faster network cards, or more of them: more nodes share no card"
+FORWARD_AGAIN = 4 / 3  # of a step: the forward pass is a third of it, and is run twice
 PCIE = "GPUs behind a newer PCIe, or with NVLink"
 
 
@@ -46,10 +47,17 @@ def checkpoint(demand: Demand, known: Known) -> str:
     return f"`checkpoint: {{interval: {format_seconds(best.value)}}}`, which loses least time"
 
 
-def memory(demand: Demand, gpu: Gpu, training: Training | None) -> str:
-    """What makes room without another GPU, where something does."""
+def memory(
+    demand: Demand, gpu: Gpu, training: Training | None, metrics: Sequence[Metric] = ()
+) -> str:
+    """What makes room without another GPU, where something does: for a run none that `metrics` say
+    would end it too late."""
     if training is not None and isinstance(demand, TrainingDemand):
-        if training.recompute != "full":
+        late = any(
+            m.name == "time_to_finish" and m.limit and m.estimate.high * FORWARD_AGAIN > m.limit
+            for m in metrics
+        )
+        if training.recompute != "full" and not late:
             return "`training: {recompute: full}`, which takes time and no memory"
         return "more GPUs to divide the states, before GPUs with more memory"
     cached = isinstance(demand, LanguageDemand) and demand.overrides.kv_cache_dtype is None

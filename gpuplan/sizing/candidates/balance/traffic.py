@@ -61,7 +61,7 @@ def answered(of: Gathered) -> Iterator[ResourceUse]:
         need, unknown = None, _PARTS
     supply = _cards(of, over_fabric=spanning or rate is not None) if need or spanning else None
     yield of.use("network", "all nodes", need, supply, remedies.CARDS, unknown=unknown)
-    sent = {name: found for name in _SENT.names if (found := of.known(name))}
+    sent = {name: amount for name in _SENT.names if (amount := of.known(name))}
     if len(sent) == len(_SENT.names):
         each = "each GPU that takes prompts"
         sends = of.ledger.derive("needs.transfer_bytes_per_s", _SENT, **sent)

@@ -27,9 +27,9 @@ def frontier(demand: LanguageDemand, site: Site) -> Frontier:
     are what a token costs."""
     import numpy as np
 
-    found = list(replicas(demand, site))
-    priced = [r for r in found if r.device.offer.usd_per_gpu_hour is not None]
-    made = priced or found
+    all_replicas = list(replicas(demand, site))
+    priced = [r for r in all_replicas if r.device.offer.usd_per_gpu_hour is not None]
+    made = priced or all_replicas
     batches = np.arange(1.0, MOST_SEQUENCES + 1)
     if not made:
         return Frontier(tried=0, held=0, operations=())

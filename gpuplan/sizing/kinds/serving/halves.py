@@ -16,13 +16,13 @@ from gpuplan.plan.times import TIMES, time_name
 from gpuplan.sizing.evidence.formula import constant
 from gpuplan.sizing.evidence.sheet import Sheet, sheet
 from gpuplan.sizing.kinds.serving.limit import holds
-from gpuplan.sizing.kinds.serving.pairs import Part
+from gpuplan.sizing.kinds.serving.pairs import PoolReplica
 from gpuplan.sizing.physics.serving.declared import bursting
 from gpuplan.sizing.physics.serving.latency import OPEN, PROMPTS_ALONE, QUEUE, VARIATION
 from gpuplan.sizing.physics.serving.percentiles import answers, with_statistics
 from gpuplan.sizing.physics.serving.replica import MOST_SEQUENCES, Replica
 
-Decoder = tuple[Replica, Part]  # at its most sequences
+Decoder = tuple[Replica, PoolReplica]  # at its most sequences
 
 ONE_BY_ONE = constant(1, "1", "how much longer a prompt takes beside others: they run one by one")
 IDLE = 0.001  # busy part of a replica that is hardly asked
@@ -53,7 +53,7 @@ def decoders(made: Iterable[Replica]) -> list[Decoder]:
 
 def halves(
     made: Sequence[Replica], tokens: Sequence[Decoder], sent: float | None
-) -> Iterator[tuple[Part, Part]]:
+) -> Iterator[tuple[PoolReplica, PoolReplica]]:
     """Every two of `made` and its decoders that meet the objectives, where a GPU sends `sent` bytes
     of a cache per second; None: by the links of its kind. A limit of the whole request is divided
     among both halves: decode replicas with fewer sequences are faster, and leave more to the first
@@ -69,7 +69,7 @@ def halves(
                     yield prefill, part
 
 
-def _fewer(replica: Replica, most: Part) -> Iterator[Part]:
+def _fewer(replica: Replica, most: PoolReplica) -> Iterator[PoolReplica]:
     """The decode replica at its most sequences, and at fewer."""
     yield most
     sequences = most.sequences
@@ -78,7 +78,7 @@ def _fewer(replica: Replica, most: Part) -> Iterator[Part]:
         yield _decoding(replica, max(sequences, 1))
 
 
-def decoding(replica: Replica) -> Part | None:
+def decoding(replica: Replica) -> PoolReplica | None:
     """The most sequences at which a token is in time, without any prompt between them."""
     limit = min(_limits(replica, "time_per_output_token").values(), default=math.inf)
 
@@ -94,11 +94,11 @@ def decoding(replica: Replica) -> Part | None:
     return _decoding(replica, low)
 
 
-def _decoding(replica: Replica, sequences: int) -> Part:
+def _decoding(replica: Replica, sequences: int) -> PoolReplica:
     times = replica.times(sequences)
     seconds = times["decode_seconds"]
     rate = sequences / (times["output_mean"] * seconds * replica.slowness)
-    return Part(replica.gpus, rate, seconds, sequences)
+    return PoolReplica(replica.gpus, rate, seconds, sequences)
 
 
 def _limits(replica: Replica, *times: str) -> dict[str, float]:
@@ -108,7 +108,7 @@ def _limits(replica: Replica, *times: str) -> dict[str, float]:
 
 def prefilling(
     replica: Replica, token_seconds: float = 0.0, *, sent: float | None = None
-) -> Part | None:
+) -> PoolReplica | None:
     """The busiest that a replica may be for the first token to be in time, and for the whole
     request where it decodes a token in `token_seconds`."""
     if not holds(replica, 1):
@@ -116,8 +116,8 @@ def prefilling(
     limits, times = _prefilling(replica, token_seconds, sent)
 
     def met(load: float) -> bool:
-        found = times(load)
-        return all(found[name] <= limit for name, limit in limits.items())
+        seconds = times(load)
+        return all(seconds[name] <= limit for name, limit in limits.items())
 
     low, high = IDLE, 0.95 if limits else MOST_LOAD
     if not met(low):
@@ -128,7 +128,7 @@ def prefilling(
             low, high = (middle, high) if met(middle) else (low, middle)
         high = low
     rate = high / (times(high)["prefill_work_seconds"] * replica.slowness)
-    return Part(replica.gpus, rate, times(high)["time_to_first_token"], load=high)
+    return PoolReplica(replica.gpus, rate, times(high)["time_to_first_token"], load=high)
 
 
 def soonest(

@@ -30,10 +30,14 @@ def record_measuring(
         return
     confirmed = largest(known)
     needed = counted(demand, candidate.device, LimitedReplica(known, confirmed)).replicas
-    seconds = replica.times(limit)["request_seconds"]
+    times = replica.times(limit)
     low, high = (constant(end, "1", _WIDTH) for end in known.token_factors)
     for name, number in (
         ("sequences", constant(canonical(limit), "1", "requests at once of one replica")),
+        (
+            "token_seconds",
+            constant(canonical(times["time_per_output_token"]), "s", "solved: of that run"),
+        ),
         ("interval_low", low),
         ("interval_high", high),
         (
@@ -44,7 +48,9 @@ def record_measuring(
         ledger.given(f"measuring.{name}", number)
     scope = {
         "rounds": constant(ROUNDS, "1", "as InferenceX sends them"),
-        "request_seconds": constant(canonical(seconds), "s", "solved: at these sequences"),
+        "request_seconds": constant(
+            canonical(times["request_seconds"]), "s", "solved: at these sequences"
+        ),
     }
     _RUN.record(ledger, scope, "measuring.")
 

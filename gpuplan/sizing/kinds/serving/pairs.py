@@ -10,7 +10,7 @@ ROUNDING = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class PoolReplica:
     """One replica of a pool: its requests per second with the wanted confidence, and the likely
     time that its objective is about. `sequences` of a prefill replica are 1; `load` is its busy
     part."""
@@ -30,8 +30,8 @@ class Part:
 class Pair:
     """So many replicas of both."""
 
-    prefill: Part
-    decode: Part
+    prefill: PoolReplica
+    decode: PoolReplica
     prefills: int
     decodes: int
 
@@ -48,7 +48,7 @@ class Pair:
         return Pair(self.prefill, self.decode, self.prefills * number, self.decodes * number)
 
 
-def pairs(prefill: Part, decode: Part, room: int, nodes: int = 1) -> Iterator[Pair]:
+def pairs(prefill: PoolReplica, decode: PoolReplica, room: int, nodes: int = 1) -> Iterator[Pair]:
     """Those that `nodes` nodes of `room` GPUs hold, each replica inside one; for so many that
     decode no more that prefill than those need."""
     for decodes in range(1, nodes * (room // decode.gpus) + 1):
@@ -59,7 +59,9 @@ def pairs(prefill: Part, decode: Part, room: int, nodes: int = 1) -> Iterator[Pa
             yield Pair(prefill, decode, min(most, wanted), decodes)
 
 
-def in_each(prefill: Part, decode: Part, room: int, rate: float) -> tuple[int, Pair] | None:
+def in_each(
+    prefill: PoolReplica, decode: PoolReplica, room: int, rate: float
+) -> tuple[int, Pair] | None:
     """The fewest nodes of `room` GPUs, each with replicas of both, that serve `rate`, and all of
     the replicas."""
     best = max((p.served for p in pairs(prefill, decode, room)), default=0.0)
@@ -69,7 +71,9 @@ def in_each(prefill: Part, decode: Part, room: int, rate: float) -> tuple[int, P
     return nodes, _serving(prefill, decode, rate / nodes).times(nodes)
 
 
-def anywhere(prefill: Part, decode: Part, room: int, rate: float) -> tuple[int, Pair] | None:
+def anywhere(
+    prefill: PoolReplica, decode: PoolReplica, room: int, rate: float
+) -> tuple[int, Pair] | None:
     """The fewest nodes of `room` GPUs that hold replicas for `rate`, each inside one, and all of
     the replicas."""
     pair = _serving(prefill, decode, rate)
@@ -84,5 +88,5 @@ def anywhere(prefill: Part, decode: Part, room: int, rate: float) -> tuple[int, 
     return nodes + max(0, -(-(few - held) // each)), pair
 
 
-def _serving(prefill: Part, decode: Part, rate: float) -> Pair:
+def _serving(prefill: PoolReplica, decode: PoolReplica, rate: float) -> Pair:
     return Pair(prefill, decode, prefill.serving(rate), decode.serving(rate))

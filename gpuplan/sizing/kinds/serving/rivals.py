@@ -29,8 +29,8 @@ def rivals(candidates: Iterable[Candidate], winner: Candidate) -> tuple[ServedLa
         return ()
     assert winner.parallelism is not None
     groups.pop(kind(winner.parallelism, _nodes(winner)), None)
-    found = [_layout(name, group, winner) for name, group in groups.items()]
-    return tuple(sorted(found, key=lambda x: (x.gate not in ("cost", "room"), x.kind)))
+    layouts = [_layout(name, group, winner) for name, group in groups.items()]
+    return tuple(sorted(layouts, key=lambda x: (x.gate not in ("cost", "room"), x.kind)))
 
 
 def _nodes(candidate: Candidate) -> int:

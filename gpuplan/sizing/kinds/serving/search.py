@@ -205,12 +205,12 @@ def _over_nodes(
     """Replicas on more and more nodes, until more of them are no cheaper."""
     cheapest, networked = math.inf, site.fabric is not None
     for count in range(2, most + 1):
-        found = [
+        tried = [
             _candidate(demand, device, division, nodes.rate(device, site, division))
             for division in nodes.divisions(demand, device, count, networked=networked)
         ]
-        yield from found
-        held = [float(c.whole_gpus) for c in found if c.feasible]
+        yield from tried
+        held = [float(c.whole_gpus) for c in tried if c.feasible]
         if cheapest < math.inf and min(held, default=math.inf) >= cheapest:
             return
         cheapest = min([*held, cheapest])

@@ -34,15 +34,15 @@ def split(demand: LanguageDemand, offer: GpuOffer, site: Site) -> Split | None:
     nodes, room = offer.node_count, offer.gpus_per_node
     assert nodes is not None, "capacities are asked of nodes"
     made = _made(demand, offer, site)
-    tokens, found = decoders(made), []
+    tokens, options = decoders(made), []
     for over, rate in _ways(offer, site, nodes):
         own, groups = (1, nodes) if over == "links" else (nodes, 1)
         for prefill, decode in halves(made, tokens, rate):
             tried = pairs(prefill, decode, room, own)
-            found += [(groups * p.served, over, p.times(groups)) for p in tried]
-    if not found:
+            options += [(groups * p.served, over, p.times(groups)) for p in tried]
+    if not options:
         return None
-    _, over, best = max(found, key=lambda x: x[0])
+    _, over, best = max(options, key=lambda x: x[0])
     return _record(offer, made[0], best, over, nodes)
 
 
@@ -57,8 +57,8 @@ def cheaper(demand: ServingDemand, site: Site, winner: Candidate) -> Split | Non
     limit = _cost(own, winner.nodes)
     offers = (o for o in site.gpus if o.gpu is own.gpu and o.spot == own.spot)
     tried = [(o, _least(demand, o, site)) for o in offers if _cost(o, 1) < limit]
-    found = [(_cost(o, pools.nodes), pools) for o, pools in tried if pools is not None]
-    return min((x for x in found if x[0] < limit), key=lambda x: x[0], default=(limit, None))[1]
+    priced = [(_cost(o, pools.nodes), pools) for o, pools in tried if pools is not None]
+    return min((x for x in priced if x[0] < limit), key=lambda x: x[0], default=(limit, None))[1]
 
 
 def _least(demand: ServingDemand, offer: GpuOffer, site: Site) -> Split | None:
@@ -68,13 +68,13 @@ def _least(demand: ServingDemand, offer: GpuOffer, site: Site) -> Split | None:
     if not made:
         return None
     rate = sized_rate(demand, made[0], 0.0)
-    tokens, found = decoders(made), []
+    tokens, options = decoders(made), []
     for over, sent in _ways(offer, site, offer.node_count):
         held = in_each if over == "links" else anywhere
         for prefill, decode in halves(made, tokens, sent):
             if (took := held(prefill, decode, room, rate)) is not None:
-                found.append((*took, over))
-    nodes, pair, over = min(found, key=lambda x: (x[0], x[1].gpus), default=(0, None, "links"))
+                options.append((*took, over))
+    nodes, pair, over = min(options, key=lambda x: (x[0], x[1].gpus), default=(0, None, "links"))
     if pair is None or nodes > (offer.node_count or nodes):
         return None
     return _record(offer, made[0], pair, over, nodes)

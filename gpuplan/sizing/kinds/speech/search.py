@@ -124,8 +124,8 @@ def times_of(one: Transcriber, places: float) -> Callable[[float], dict[str, flo
         return alone(min(count * windows, places)) * max(1.0, windows / places)
 
     def times(rate: float) -> dict[str, float]:
-        found = latencies(rate, shared, requests)
-        return {time_name(LATENCY, statistic): value for statistic, value in found.items()}
+        seconds = latencies(rate, shared, requests)
+        return {time_name(LATENCY, statistic): value for statistic, value in seconds.items()}
 
     return times
 

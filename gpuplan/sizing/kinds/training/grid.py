@@ -70,10 +70,10 @@ def tight(device: Device, gpus: int, spares: int = 0) -> int:
 def stages(layers: int) -> dict[int, int]:
     """Numbers of stages that divide the layers, each with the layers of one: the model's own, or
     with its ends counted as layers."""
-    found = dict[int, int]()
+    by_count = dict[int, int]()
     for count in (layers + ENDS, layers):
-        found |= {n: count // n for n in divisors(count, min(MOST_STAGES, layers))}
-    return found
+        by_count |= {n: count // n for n in divisors(count, min(MOST_STAGES, layers))}
+    return by_count
 
 
 def whole_stages(layers: int, pipeline: int, virtual: int) -> bool:
@@ -113,7 +113,7 @@ def _experts(model: Transformer) -> tuple[int, ...]:
 
 
 def columns(
-    found: list[Shape],
+    layouts: list[Shape],
     batch: int,
     room: int,
     most: int,
@@ -126,12 +126,12 @@ def columns(
     they are given."""
     import numpy as np
 
-    sizes = np.array([(s.tensor, s.context, s.pipeline, s.virtual, s.expert) for s in found])
+    sizes = np.array([(s.tensor, s.context, s.pipeline, s.virtual, s.expert) for s in layouts])
     ranks = np.array(divisors(batch, most))
     chosen = divisors(batch, MOST_MICRO) if micro is None else (micro,)
     shape, replica, each = (
         part.ravel()
-        for part in np.meshgrid(np.arange(len(found)), ranks, np.array(chosen), indexing="ij")
+        for part in np.meshgrid(np.arange(len(layouts)), ranks, np.array(chosen), indexing="ij")
     )
     tensor, context, pipeline, virtual, expert = sizes[shape].T
     total = tensor * context * pipeline * replica
@@ -159,6 +159,6 @@ def copied(rows: dict[str, Array], room: int) -> dict[str, Array]:
     counts = {n: np.array(divisors(int(n), int(n))[1:]) for n in np.unique(nodes)}
     members = np.repeat(over, [counts[n].size for n in nodes])
     copies = np.concatenate([counts[n] for n in nodes]) if members.size else np.empty(0)
-    found = {n: values[members] for n, values in rows.items()}
-    found["copies"] = copies.astype(float)
-    return found
+    repeated = {n: values[members] for n, values in rows.items()}
+    repeated["copies"] = copies.astype(float)
+    return repeated

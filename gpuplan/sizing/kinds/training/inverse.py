@@ -27,15 +27,15 @@ def runs(
 ) -> tuple[Runs, ...]:
     """Of each kind of node, the soonest to end it first. `nodes` are asked where they may be bought
     without limit, `budget` is in USD."""
-    found = [_on(demand, site, offer, nodes, budget) for offer in _offers(demand, site)]
-    return tuple(sorted(found, key=lambda r: (_soonest(r), r.gpu, r.gpus_per_node)))
+    answers = [_on(demand, site, offer, nodes, budget) for offer in _offers(demand, site)]
+    return tuple(sorted(answers, key=lambda r: (_soonest(r), r.gpu, r.gpus_per_node)))
 
 
 def frontier(demand: TrainingDemand, site: Site) -> tuple[Runs, ...]:
     """The runs on any nodes that may be used that no other beats in time and money together, the
     soonest first; where nothing has a price, in time and GPUs."""
-    found = [c for r in runs_on(demand, site) for c in r if c.feasible]
-    priced = [c for c in found if c.usd_per_hour is not None] or found
+    feasible = [c for r in runs_on(demand, site) for c in r if c.feasible]
+    priced = [c for c in feasible if c.usd_per_hour is not None] or feasible
     kept, least = list[Candidate](), math.inf
     for candidate in sorted(priced, key=lambda c: (assured(demand, c), _spent(c))):
         if _spent(candidate) < least:
@@ -58,11 +58,11 @@ def frontier(demand: TrainingDemand, site: Site) -> tuple[Runs, ...]:
 
 def runs_on(demand: TrainingDemand, site: Site) -> list[list[Candidate]]:
     """Of each kind of node, all numbers of GPUs that there are, or of nodes that may be bought."""
-    found = []
+    by_offer = []
     for offer in _offers(demand, site):
         there = math.inf if offer.node_count is None else offer.node_count
-        found.append([c for c in unlimited(demand, site, offer) if c.nodes <= there])
-    return found
+        by_offer.append([c for c in unlimited(demand, site, offer) if c.nodes <= there])
+    return by_offer
 
 
 def _spent(candidate: Candidate) -> float:
@@ -99,8 +99,8 @@ def _on(
 ) -> Runs:
     there = nodes if offer.node_count is None else offer.node_count
     limit = demand.limit.first
-    found = unlimited(demand, site, offer)
-    holding = [c for c in found if c.feasible]
+    candidates = unlimited(demand, site, offer)
+    holding = [c for c in candidates if c.feasible]
     here = [c for c in holding if there is None or c.nodes <= there]
     picked: list[tuple[RunPurpose, Candidate | None]] = [
         ("fastest", min(here, key=_seconds, default=None) if there is not None else None),
@@ -111,7 +111,7 @@ def _on(
         soonest = None if in_time else min(holding, key=_seconds, default=None)
         picked.insert(1, ("in_time", min(in_time, key=lambda c: c.gpus, default=None)))
         picked.insert(2, ("soonest", soonest))
-    stopped = None if here else furthest(found)
+    stopped = None if here else furthest(candidates)
     return Runs(
         gpu=offer.gpu.identifier,
         node_type=_name(offer),
@@ -129,12 +129,12 @@ def unlimited(demand: TrainingDemand, site: Site, offer: GpuOffer) -> list[Candi
     """Every number of GPUs of its type, whatever the time and the nodes that there are."""
     free = replace(demand, limit=TimeLimit(), tokens_per_second=None)
     more, joined = whole(replace(offer, node_count=None)), offer.nvlink_nodes
-    found = list(every(free, site, more))
+    candidates = list(every(free, site, more))
     if offer.node_count is None or not offer.node_count <= joined > 1:
-        return found
+        return candidates
     alone = whole(replace(offer, node_count=joined))  # its nodes are of one NVLink domain
     near = [replace(c, device=more) for c in every(free, site, alone) if _held(c) <= joined]
-    return near + [c for c in found if _held(c) > joined]
+    return near + [c for c in candidates if _held(c) > joined]
 
 
 def _held(candidate: Candidate) -> int:
@@ -161,8 +161,8 @@ def nodes_in_time(demand: TrainingDemand, site: Site, offer: GpuOffer) -> int | 
 def fewest_nodes(demand: TrainingDemand, site: Site, offer: GpuOffer) -> int | None:
     """The fewest nodes, without spare ones, that hold the run and end it in time."""
     limit = demand.limit.first
-    found = [c for c in unlimited(demand, site, offer) if c.feasible]
-    in_time = [c.nodes for c in found if limit is None or assured(demand, c) <= limit.value]
+    holding = [c for c in unlimited(demand, site, offer) if c.feasible]
+    in_time = [c.nodes for c in holding if limit is None or assured(demand, c) <= limit.value]
     return min(in_time, default=None)
 
 

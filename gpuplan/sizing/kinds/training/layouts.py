@@ -57,11 +57,11 @@ def rivals(demand: TrainingDemand, site: Site, chosen: Candidate) -> tuple[Layou
             if name not in best or (not held, merit) < best[name][:2]:
                 best[name] = (not held, merit, table, row)
     best.pop(kind(own.run.division), None)
-    found = [
+    layouts = [
         _layout(name, parallel.sized(demand, site, chosen.device, table, row))
         for name, (_, _, table, row) in best.items()
     ]
-    return tuple(sorted(found, key=lambda x: (x.gate != "step", x.step_seconds, x.kind)))
+    return tuple(sorted(layouts, key=lambda x: (x.gate != "step", x.step_seconds, x.kind)))
 
 
 def _layout(name: str, made: SizedRun) -> Layout:
@@ -91,8 +91,8 @@ def in_eight_bits(demand: TrainingDemand, site: Site, chosen: Candidate) -> Size
         return None
     other = replace(demand, precision="fp8")
     tables = list(parallel.evaluated(other, site, chosen.device, engine, chosen.gpus))
-    found = parallel.fitting(tables, chosen.gpus)[: parallel.CORRECTED]
-    runs = [parallel.sized(other, site, chosen.device, table, row) for _, table, row in found]
+    layouts = parallel.fitting(tables, chosen.gpus)[: parallel.CORRECTED]
+    runs = [parallel.sized(other, site, chosen.device, table, row) for _, table, row in layouts]
     return min(runs, key=lambda r: r.values["step_seconds"], default=None)
 
 
@@ -101,10 +101,10 @@ def words(demand: TrainingDemand, site: Site) -> str:
     where nothing does."""
     if demand.engine.name in parallel.ENGINES or demand.method not in ("full", "pretraining"):
         return ""
-    found = min(_holding(replace(demand, optimizer="adamw"), site), default=None)
-    if found is None:
+    fewest = min(_holding(replace(demand, optimizer="adamw"), site), default=None)
+    if fewest is None:
         return ""
-    gpus, gpu, sizes = found
+    gpus, gpu, sizes = fewest
     return f"{gpus} × {gpu} hold it with {sizes}, which `engine: {parallel.ENGINES[0]}` runs"
 
 

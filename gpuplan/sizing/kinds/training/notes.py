@@ -29,13 +29,13 @@ def noted(
     eight: SizedRun | None,
 ) -> Sized:
     """With what a person should know of a run; `eight` is the same with products of 8 bits."""
-    found: list[Diagnostic] = list(sized.diagnostics)
-    found += _in_eight_bits(demand, layout, eight)
+    diagnostics: list[Diagnostic] = list(sized.diagnostics)
+    diagnostics += _in_eight_bits(demand, layout, eight)
     if "interruptions" in scope and scope["interruptions"].value >= 1:
-        found.append(_interrupted(demand, scope))
-    found += _standing_by(demand, site, sized.workload.nodes_per_replica)
+        diagnostics.append(_interrupted(demand, scope))
+    diagnostics += _standing_by(demand, site, sized.workload.nodes_per_replica)
     if site.storage_usd_per_gb_month is None:
-        found.append(
+        diagnostics.append(
             not_acted_on(
                 f"the storage of the checkpoints of '{demand.name}' is not priced",
                 demand.origin.child("checkpoint"),
@@ -44,7 +44,7 @@ def noted(
         )
     work = sized.workload
     if site.storage_bytes_per_s is None and failures.several(demand, work.nodes_per_replica):
-        found.append(
+        diagnostics.append(
             missing_fact(
                 "the bandwidth of the storage",
                 f"what checkpoints and failures take of the time of '{demand.name}'",
@@ -54,7 +54,7 @@ def noted(
         )
     seconds = layout.values["time_to_finish"]
     if demand.limit.first is None and seconds > LONG_SECONDS:
-        found.append(
+        diagnostics.append(
             not_acted_on(
                 f"'{demand.name}' takes {format_seconds(seconds)}, the cheapest way to run it",
                 demand.origin.child("training"),
@@ -62,7 +62,7 @@ def noted(
             )
         )
     if demand.dataset.name is not None and demand.dataset.size is None:
-        found.append(
+        diagnostics.append(
             missing_fact(
                 "the size of the dataset",
                 f"a volume for '{demand.dataset.name}'",
@@ -70,7 +70,7 @@ def noted(
                 "write `size: 200 GB`; without it the engine keeps the data in its scratch space",
             )
         )
-    return Sized(workload=sized.workload, evidence=sized.evidence, diagnostics=tuple(found))
+    return Sized(workload=sized.workload, evidence=sized.evidence, diagnostics=tuple(diagnostics))
 
 
 def _standing_by(demand: TrainingDemand, site: Site, nodes: int) -> Iterator[Diagnostic]:

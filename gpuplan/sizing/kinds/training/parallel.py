@@ -96,11 +96,11 @@ def candidates(
         last = number == len(counts) - 1
         if limit is not None and not last and seconds * steps > FASTER * limit.value:
             continue
-        found = _candidate(demand, site, device, tables, gpus)
-        yield found
-        if not found.feasible:
+        candidate = _candidate(demand, site, device, tables, gpus)
+        yield candidate
+        if not candidate.feasible:
             continue
-        cost = float(found.whole_gpus) * found.weight
+        cost = float(candidate.whole_gpus) * candidate.weight
         worse = worse + 1 if cost > DEARER * least else 0
         least = min(least, cost)
         if worse >= patience:
@@ -155,13 +155,13 @@ def _alike(
     over the nodes of an NVLink domain, and over those of a switch, of several."""
     room = device.offer.gpus_per_node
     switch = (fabric.nodes_per_switch or 1) if fabric and fabric.oversubscription else 1
-    found = dict[int, list[int]]()
+    by_kind = dict[int, list[int]]()
     for count in sorted({int(n) for n in gpus}):
         nodes = -(-count // room)
         near = in_domain(device, nodes, standby)
         kind = 0 if nodes == 1 else 1 if near else 2 if nodes <= switch else 3
-        found.setdefault(kind, []).append(count)
-    for _, counts in sorted(found.items()):
+        by_kind.setdefault(kind, []).append(count)
+    for _, counts in sorted(by_kind.items()):
         yield counts[0], counts
 
 
@@ -183,11 +183,13 @@ def _kinds(demand: TrainingDemand) -> Iterator[tuple[Sharding, Recompute]]:
 def _prepared(
     demand: TrainingDemand, site: Site, device: Device, engine: str, links: Scope
 ) -> Prepared:
-    found = prepare(demand.model, device, method(demand), engine, many=True, anchors=demand.anchors)
+    prepared = prepare(
+        demand.model, device, method(demand), engine, many=True, anchors=demand.anchors
+    )
     network = links.get("fabric_rate", quantity(device.gpu.link_bytes_per_s))
     if "fabric_rate" not in links and site.fabric is not None:
         network = fabric_rate(device.offer, site.fabric, 1)
-    return found.given(
+    return prepared.given(
         run_inputs(demand)
         | links
         | {
@@ -217,26 +219,26 @@ def fastest(tables: list[Rows]) -> list[tuple[int, float]]:
     holds = np.concatenate([t.values["used_bytes"] <= t.values["usable_bytes"] for t in tables])
     gpus, steps = gpus[holds], steps[holds]
     order = np.lexsort((steps, gpus))
-    found, best = list[tuple[int, float]](), math.inf
+    faster, best = list[tuple[int, float]](), math.inf
     for row in order:
         if steps[row] < best:
             best = float(steps[row])
-            found.append((int(gpus[row]), best))
-    return found
+            faster.append((int(gpus[row]), best))
+    return faster
 
 
 def fitting(tables: list[Rows], gpus: int) -> list[tuple[float, Rows, int]]:
     """Layouts on so many GPUs that memory holds, the fastest first."""
     import numpy as np
 
-    found = list[tuple[float, int, int]]()
+    layouts = list[tuple[float, int, int]]()
     for place, table in enumerate(tables):
         holds = table.values["used_bytes"] <= table.values["usable_bytes"]
         rows = np.flatnonzero(holds & (table.columns["gpus"] == gpus))
         steps = table.values["modelled_step_seconds"][rows]
         first = np.argsort(steps, kind="stable")[:CORRECTED]
-        found += [(float(steps[row]), place, int(rows[row])) for row in first]
-    return [(seconds, tables[place], row) for seconds, place, row in sorted(found)]
+        layouts += [(float(steps[row]), place, int(rows[row])) for row in first]
+    return [(seconds, tables[place], row) for seconds, place, row in sorted(layouts)]
 
 
 def sized(demand: TrainingDemand, site: Site, device: Device, table: Rows, row: int) -> SizedRun:

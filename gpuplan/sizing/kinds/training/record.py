@@ -259,7 +259,7 @@ def _volumes(
         checkpoint=checkpoint,
         bridged=not candidate.device.gpu.nvlink_bytes_per_s,
     )
-    found = [
+    volumes = [
         volume(site, "models", models, shared=shared),
         volume(site, "checkpoints", size, shared=shared),
     ]
@@ -268,9 +268,9 @@ def _volumes(
     if demand.dataset.size is not None:
         needed = datasets.kept(settled)
         data = storage(settled, "dataset_storage_bytes", needed, overrides.dataset_storage, needed)
-        found.append(volume(site, "dataset", data, shared=shared))
+        volumes.append(volume(site, "dataset", data, shared=shared))
     more = {"model_bytes": model, "checkpoint_storage_bytes": size, "nodes": _nodes(candidate)}
-    return tuple(found), scope | more
+    return tuple(volumes), scope | more
 
 
 def _nodes(candidate: Candidate) -> Quantity:

@@ -42,10 +42,10 @@ PATIENCE = 2
 
 def candidates(demand: TrainingDemand, site: Site) -> list[tuple[GpuOffer, list[Candidate]]]:
     """Of every offer, what the engines that may run it make of every number of GPUs."""
-    found = [(offer, list(_tried(demand, site, whole(offer)))) for offer in site.gpus]
-    if any(c.feasible and not _unstarted(demand, c) for _, group in found for c in group):
-        found = [(o, [c for c in group if not _unstarted(demand, c)]) for o, group in found]
-    return found
+    groups = [(offer, list(_tried(demand, site, whole(offer)))) for offer in site.gpus]
+    if any(c.feasible and not _unstarted(demand, c) for _, group in groups for c in group):
+        groups = [(o, [c for c in group if not _unstarted(demand, c)]) for o, group in groups]
+    return groups
 
 
 def _unstarted(demand: TrainingDemand, candidate: Candidate) -> bool:

@@ -135,10 +135,10 @@ def _candidate(demand: VisionRunDemand, site: Site, device: Device, gpus: int) -
         apart = uneven(int(chosen), share, "images", "images at a time")
         return refused(demand, device, gpus, (apart,), passed=SPLIT)
     sizes = divisors(share, MOST_MICRO_BATCH) if chosen is None else (int(chosen),)
-    found = [(size, run.compute(float(size))) for size in sizes]
-    fitting = [(n, v) for n, v in found if v["used_bytes"] <= v["usable_bytes"]]
+    computed = [(size, run.compute(float(size))) for size in sizes]
+    fitting = [(n, v) for n, v in computed if v["used_bytes"] <= v["usable_bytes"]]
     if not fitting:
-        values = found[0][1]
+        values = computed[0][1]
         used, usable = values["used_bytes"], values["usable_bytes"]
         gate, flip = memory_gate(device, used, usable, float(round(used / USABLE.value)))
         return refused(demand, device, gpus, gate, passed=MEMORY, flip=flip)

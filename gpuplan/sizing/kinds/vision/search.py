@@ -74,8 +74,8 @@ def sized(demand: VisionDemand, device: Device, site: Site) -> SizedClassifier:
         values = one.steps(batch)
     wanted = WANTED_CORES
     if not usual_cores(one):
-        found = CORES(values | {"usual_cores": WANTED_CORES.value})["wanted_cores"]
-        wanted = Quantity(found, "1", "derived: wanted_cores")
+        wanted_cores = CORES(values | {"usual_cores": WANTED_CORES.value})["wanted_cores"]
+        wanted = Quantity(wanted_cores, "1", "derived: wanted_cores")
     cores = 1.0 if one.one_process else planned_cores(demand, device, wanted)
     return SizedClassifier(one, batch, one.at(batch, cores))
 

@@ -34,7 +34,7 @@ def evaluate(
     import numpy as np
 
     rows = columns["gpus"].size
-    found = {name: np.empty(rows) for name in WANTED}
+    results = {name: np.empty(rows) for name in WANTED}
     corrected = _corrected(prepared, columns["gpus"], sharding, recompute, confidence)
     for division, members in _alike(columns, sharding, recompute):
         here = {name: values[members] for name, values in columns.items()}
@@ -44,8 +44,8 @@ def evaluate(
         held, time = sheets(prepared, division)
         scope = time.over(held.over(scope))
         for name in WANTED:
-            found[name][members] = scope[name]
-    return found
+            results[name][members] = scope[name]
+    return results
 
 
 def _alike(
@@ -74,12 +74,12 @@ def _corrected(
     column = field.points.names.index("cell")
     measured = {texts[column] for texts in field.points.texts}
     counts, places = np.unique(gpus, return_inverse=True)
-    found, elsewhere = [], None
+    inputs, elsewhere = [], None
     for count in counts:
         run = Run(prepared, Division(int(count), sharding, recompute), confidence)
         if run.memory_features["cell"] in measured:
-            found.append(run.memory_inputs)
+            inputs.append(run.memory_inputs)
         else:
             elsewhere = elsewhere or run.memory_inputs
-            found.append(elsewhere)
-    return {name: np.array([one[name] for one in found])[places] for name in found[0]}
+            inputs.append(elsewhere)
+    return {name: np.array([one[name] for one in inputs])[places] for name in inputs[0]}

@@ -74,8 +74,8 @@ class Division:
         ranks = self.replicas
         cited = f"choice: sharding {self.sharding} over {ranks:g} GPUs, recompute {self.recompute}"
         columns = {name: getattr(self, name) for name in COLUMNS}
-        found = sizes(columns, self.sharding, self.recompute)
-        return {name: Quantity(float(size), "1", cited) for name, size in found.items()}
+        divided = sizes(columns, self.sharding, self.recompute)
+        return {name: Quantity(float(size), "1", cited) for name, size in divided.items()}
 
 
 COLUMNS = ("gpus", "tensor", "pipeline", "virtual", "context", "expert", "copies")

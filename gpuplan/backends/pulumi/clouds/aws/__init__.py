@@ -7,7 +7,7 @@ from gpuplan.backends.pulumi.clouds import programs
 from gpuplan.backends.pulumi.clouds.aws import cluster, karpenter, pools
 from gpuplan.backends.pulumi.clouds.aws.nodeconfig import user_data
 from gpuplan.backends.pulumi.clouds.aws.readme import sections
-from gpuplan.backends.pulumi.clouds.programs import Program
+from gpuplan.backends.pulumi.clouds.programs import CloudProgram
 from gpuplan.emission import Emission
 from gpuplan.plan.model import Plan
 from gpuplan.plan.outside.cloud import Cloud
@@ -24,11 +24,11 @@ def emit(plan: Plan) -> Emission:
     return programs.emission(plan, parts, pools.problems(plan, cloud), sections(plan, cloud))
 
 
-def _pools(plan: Plan, cloud: Cloud) -> Program:
+def _pools(plan: Plan, cloud: Cloud) -> CloudProgram:
     scaled = cloud.scaling == "karpenter"
     text = karpenter.program(plan, cloud) if scaled else pools.program(plan, cloud)
     nodes = (File(f"nodes/{group.name}.txt", user_data(group)) for group in cloud.groups)
-    return Program(
+    return CloudProgram(
         part=programs.POOLS,
         files=(File("groups.py", text), *nodes),
         modules=("groups",),

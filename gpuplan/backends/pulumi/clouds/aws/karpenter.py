@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from gpuplan.backends.pulumi.clouds import nodes
 from gpuplan.backends.pulumi.clouds.aws.pools import own_placement, root_gigabytes
 from gpuplan.backends.pulumi.clouds.programs import cluster_stack
-from gpuplan.backends.pulumi.clouds.statements import Section, call, section
+from gpuplan.backends.pulumi.clouds.statements import GroupSection, call, section
 from gpuplan.backends.pulumi.project import Setting
 from gpuplan.backends.pulumi.view import Resource
 from gpuplan.kubernetes import naming
@@ -68,7 +68,7 @@ def resources(cloud: Cloud) -> Iterator[Resource]:
             yield Resource(type=f"kubernetes:{version}:{kind}", name=group.name)
 
 
-def _section(plan: Plan, group: Group, name: str) -> Section:
+def _section(plan: Plan, group: Group, name: str) -> GroupSection:
     statements = []
     if own_placement(group):
         placement = call("aws.ec2.PlacementGroup", group.name, strategy="cluster")

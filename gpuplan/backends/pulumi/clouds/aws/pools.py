@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from gpuplan.backends.pulumi.clouds import nodes
 from gpuplan.backends.pulumi.clouds.naming import name_problems, node_group_name
 from gpuplan.backends.pulumi.clouds.programs import cluster_stack
-from gpuplan.backends.pulumi.clouds.statements import Section, call, section
+from gpuplan.backends.pulumi.clouds.statements import GroupSection, call, section
 from gpuplan.backends.pulumi.project import Setting
 from gpuplan.backends.pulumi.view import Resource
 from gpuplan.diagnostics import Diagnostic
@@ -95,12 +95,12 @@ def hints(plan: Plan, group: Group) -> dict[str, str]:
     """Tags of the group's machines-to-be, by which the autoscaler foresees their nodes."""
     pool = by_name(plan.node_pools, group.pool)
     seen = labels(plan, group) | selector(plan, pool)  # what feature discovery says later
-    found = {f"{HINT}/label/{k}": v for k, v in seen.items()}
-    found[f"{HINT}/taint/{nodes.TAINT_KEY}"] = f"{nodes.TAINT_VALUE}:NoSchedule"
+    tags = {f"{HINT}/label/{k}": v for k, v in seen.items()}
+    tags[f"{HINT}/taint/{nodes.TAINT_KEY}"] = f"{nodes.TAINT_VALUE}:NoSchedule"
     offered = nodes.resources(plan, group)
     disk = group.nvme_bytes or nodes.disk_bytes(plan, group, IMAGES_BYTES)
     offered["ephemeral-storage"] = f"{disk * 8 // 10 // GB}G"  # less what evicts pods, and images
-    return found | {f"{HINT}/resources/{k}": v for k, v in offered.items()}
+    return tags | {f"{HINT}/resources/{k}": v for k, v in offered.items()}
 
 
 def labels(plan: Plan, group: Group) -> dict[str, str]:
@@ -125,7 +125,7 @@ def own_placement(group: Group) -> bool:
     return group.together and group.reservation is None
 
 
-def _section(plan: Plan, cloud: Cloud, group: Group, name: str) -> Section:
+def _section(plan: Plan, cloud: Cloud, group: Group, name: str) -> GroupSection:
     statements = []
     if own_placement(group):
         placement = call("aws.ec2.PlacementGroup", group.name, strategy="cluster")

@@ -6,7 +6,7 @@ from gpuplan.backends.pulumi import project
 from gpuplan.backends.pulumi.clouds import programs
 from gpuplan.backends.pulumi.clouds.azure import cluster, pools
 from gpuplan.backends.pulumi.clouds.azure.readme import sections
-from gpuplan.backends.pulumi.clouds.programs import Program
+from gpuplan.backends.pulumi.clouds.programs import CloudProgram
 from gpuplan.emission import Emission
 from gpuplan.plan.model import Plan
 from gpuplan.plan.outside.cloud import Cloud
@@ -23,8 +23,8 @@ def emit(plan: Plan) -> Emission:
     return programs.emission(plan, parts, pools.problems(plan, cloud), sections(plan, cloud))
 
 
-def _pools(plan: Plan, cloud: Cloud) -> Program:
-    return Program(
+def _pools(plan: Plan, cloud: Cloud) -> CloudProgram:
+    return CloudProgram(
         part=programs.POOLS,
         files=(File("pools.py", pools.program(plan, cloud)),),
         modules=("pools",),

@@ -21,9 +21,9 @@ PREFIX = "gcp.container.NodePool"
 def labels(plan: Plan, group: Group) -> dict[str, str]:
     """What GKE sets by itself is not here, but what it wants somebody to set. With DRANET's, pods
     claim the node's network cards; queued nodes have a taint of GKE's and no label of it."""
-    found = nodes.labels(plan, group)
-    found |= {CLAIMED: "true"} if group.network_cards else {}
-    return found | ({QUEUED: "true"} if group.capacity == "queued" else {})
+    node_labels = nodes.labels(plan, group)
+    node_labels |= {CLAIMED: "true"} if group.network_cards else {}
+    return node_labels | ({QUEUED: "true"} if group.capacity == "queued" else {})
 
 
 def boot_gigabytes(plan: Plan, group: Group) -> int:

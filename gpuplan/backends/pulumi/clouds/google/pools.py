@@ -12,7 +12,7 @@ from gpuplan.backends.pulumi.clouds.google.nodeconfig import (
 )
 from gpuplan.backends.pulumi.clouds.naming import name_problems, node_group_name
 from gpuplan.backends.pulumi.clouds.programs import cluster_stack
-from gpuplan.backends.pulumi.clouds.statements import Section, call, section
+from gpuplan.backends.pulumi.clouds.statements import GroupSection, call, section
 from gpuplan.backends.pulumi.project import Setting
 from gpuplan.backends.pulumi.view import Resource
 from gpuplan.diagnostics import Diagnostic
@@ -59,7 +59,7 @@ def problems(plan: Plan, cloud: Cloud) -> Iterator[Diagnostic]:
     yield from name_problems(plan, cloud, NAME_LIMIT)
 
 
-def _section(plan: Plan, cloud: Cloud, group: Group, name: str) -> Section:
+def _section(plan: Plan, cloud: Cloud, group: Group, name: str) -> GroupSection:
     lead = f"{name}_pool = "
     return section(group, [python.expression(_pool(plan, cloud, group), lead=lead)])
 

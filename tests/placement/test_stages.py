@@ -1,0 +1,77 @@
+"""How long each node of a pool is paid, node by node."""
+
+from __future__ import annotations
+
+import random
+from decimal import Decimal
+
+import pytest
+
+from gpuplan.placement.pools.stages import (
+    MONTH,
+    Stage,
+    both,
+    node_hours,
+    passing_hours,
+    stages,
+    staying,
+)
+
+Work = list[tuple[Decimal | None, int]]  # hours, and the nodes that it adds
+
+
+def needed(work: Work, until: Decimal | None) -> int:
+    """Nodes for what stays and for what takes so long or longer."""
+    return sum(n for hours, n in work if hours is None or (until is not None and hours >= until))
+
+
+def made(work: Work) -> tuple[Stage, ...]:
+    return stages((h for h, _ in work), lambda until: needed(work, until), sum(n for _, n in work))
+
+
+def paid(work: Work) -> list[Decimal]:
+    """The hours of each node that does not stay: of the longest work that needs as many."""
+    first, total = needed(work, None), sum(n for _, n in work)
+    lengths = [h for h, _ in work if h is not None]
+    return [max(h for h in lengths if needed(work, h) > node) for node in range(first, total)]
+
+
+def drawn(draw: random.Random, *, stays: int) -> Work:
+    lengths = [draw.choice((1, 10, 50, 700, 730, 1000)) for _ in range(draw.randint(1, 4))]
+    work: Work = [(Decimal(h), draw.randint(1, 3)) for h in lengths]
+    return [*([(None, stays)] if stays else []), *work]
+
+
+@pytest.mark.parametrize("seed", range(25))
+def test_each_node_is_paid_as_long_as_something_needs_it(seed: int) -> None:
+    draw = random.Random(seed)
+    stays = draw.randint(0, 3)
+    ending, again = drawn(draw, stays=stays), drawn(draw, stays=stays)
+    first, second = made(ending), made(again)
+    assert staying(first) == stays
+    nodes = [stage.nodes for stage in first]
+    assert nodes == sorted(nodes)
+    assert nodes[-1] == sum(n for _, n in ending)
+    assert passing_hours(first, recurs=False) == sum(paid(ending))
+    assert passing_hours(first, recurs=True) == 0
+    assert node_hours(first) == stays * MONTH + sum(paid(ending))
+    total = max(nodes[-1], second[-1].nodes)
+    every = both(first, second, total)
+    assert staying(every) == stays
+    assert passing_hours(every, recurs=False) == sum(paid(ending))
+    assert passing_hours(every, recurs=True) == sum(paid(again))
+    assert node_hours(every) == stays * MONTH + sum(paid(ending)) + sum(paid(again))
+    for most in (Decimal(5), MONTH, 2 * MONTH):
+        within = [sum(min(h, most) for h in paid(work)) for work in (ending, again)]
+        hours = stays * min(MONTH, most)
+        assert node_hours(first, most) == min(hours + within[0], nodes[-1] * most)
+        assert node_hours(every, most) == min(hours + sum(within), total * most)
+
+
+def test_a_pool_never_needs_more_nodes_for_less_work() -> None:
+    """Packing is not monotonous: what is left out may leave a worse packing. Nor more than all."""
+    by_length = {None: 2, Decimal(20): 5, Decimal(10): 3, Decimal(5): 9}
+    assert [s.nodes for s in stages(by_length, by_length.__getitem__, 4)] == [2, 4, 4, 4]
+    assert [s.hours for s in stages(by_length, by_length.__getitem__, 4)] == [None, 20, 10, 5]
+    assert stages((), by_length.__getitem__, 4) == ()
+    assert (node_hours(()), node_hours((), MONTH), staying(())) == (0, 0, 0)

@@ -1,0 +1,106 @@
+"""How far the searches go where nobody sets a limit: to what they say, and no further."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from gpuplan.models.load import bundled, bundled_names
+from gpuplan.models.model import Transformer
+from gpuplan.sizing.candidates.choose import Candidate
+from gpuplan.sizing.decide.size import tried
+from gpuplan.sizing.hardware.offers import Site
+from gpuplan.sizing.kinds.images.search import SizedPipeline
+from gpuplan.sizing.kinds.serving.nodes import MOST_NODES
+from gpuplan.sizing.kinds.training.judge import SizedRun
+from gpuplan.sizing.kinds.vision.runs import SizedLooking
+from tests.sizing.test_kinds_told import LEARN
+from tests.support.sizing_cases import (
+    FULL_8B,
+    IB,
+    IMAGE_BATCH,
+    SPEECH,
+    TAGGER,
+    offer,
+    site,
+    sized,
+    wanted,
+)
+
+H200 = "h200-sxm-141gb"
+LARGE = FULL_8B.replace("global_batch: 128", "global_batch: 1024").replace("2 d", "9000 d")
+LOOKS = LEARN.replace("    overrides: {gpu_count: 8}\n", "")
+
+
+def weighed(text: str, gpu: str = H200, **changes: object) -> list[Candidate]:
+    where = Site(target="kubernetes", gpus=(offer(gpu, **changes),), fabric=IB)
+    ((_, group),) = tried(wanted(text), where)
+    return list(group)
+
+
+@pytest.mark.parametrize("text", [LARGE, LOOKS])
+@pytest.mark.parametrize(("nodes", "most"), [(None, 512), (3, 16), (128, 1024)])
+def test_runs_are_weighed_on_64_nodes_or_on_all_that_there_are(
+    text: str, nodes: int | None, most: int
+) -> None:
+    """Numbers that divide 1,024: of 24 GPUs 16 do."""
+    gpus = sorted({c.gpus for c in weighed(text, node_count=nodes)})
+    assert gpus == [1 << n for n in range(most.bit_length())]
+
+
+def test_micro_batches_are_as_many_as_fit_up_to_those_that_were_measured() -> None:
+    short = FULL_8B.replace("4096, global_batch: 128", "16, global_batch: 4096")
+    runs = [c.detail for c in weighed(short) if c.gpus == 8]
+    assert [r.micro_batch for r in runs if isinstance(r, SizedRun)] == [64]
+    small = LOOKS.replace("google/vit-large-patch16-224", "timm/resnet50.a1_in1k").replace(
+        "global_batch: 1024", "global_batch: 8192"
+    )
+    looks = [c.detail for c in weighed(small) if c.gpus == 8]
+    assert [r.micro_batch for r in looks if isinstance(r, SizedLooking)] == [512]
+
+
+def test_batches_of_images_are_as_large_as_fit_up_to_eight() -> None:
+    batches = [c.detail for c in weighed(IMAGE_BATCH)]
+    assert {b.batch for b in batches if isinstance(b, SizedPipeline)} == {8}
+    one = weighed(
+        IMAGE_BATCH.replace("task: batch", "task: inference")
+        .replace("requests: 100000", "requests_per_second: 1")
+        .replace("finish_within: 10 h", "request_latency: 90 s")
+    )
+    assert {b.detail.batch for b in one if isinstance(b.detail, SizedPipeline)} == {1}
+
+
+def test_a_replica_has_the_nodes_that_the_largest_bundled_model_takes_in_bf16() -> None:
+    """Of 8 x 80 GB, of which an engine takes nine tenths."""
+    models = [m for n in bundled_names() if isinstance(m := bundled(n), Transformer)]
+    largest = max(m.parameters for m in models)
+    memory = offer("h100-sxm-80gb").gpu.memory_bytes.value
+    assert math.ceil(2 * largest / (8 * 0.9 * memory)) == MOST_NODES
+
+
+@pytest.mark.parametrize(("nodes", "most"), [(None, 6), (9, 6), (4, 4), (1, 1)])
+def test_replicas_lie_on_so_many_nodes_as_there_are_up_to_that(
+    nodes: int | None, most: int
+) -> None:
+    """405 B weights in bf16 on nodes of 8 x 24 GB: 811 GB of 172 GB each."""
+    text = """
+    task: inference
+    model: meta-llama/Llama-3.1-405B-Instruct
+    precision: bf16
+    load: {requests_per_second: 0.1, input_tokens: 800, output_tokens: 250}
+"""
+    found = weighed(text, "a10", gpus_per_node=8, node_count=nodes)
+    assert max(-(-c.gpus // 8) for c in found) == most
+
+
+@pytest.mark.parametrize("text", [SPEECH, TAGGER])
+def test_places_are_as_many_as_memory_holds_up_to_the_engines_default(text: str) -> None:
+    def places(gpu: str) -> int:
+        serving = sized(text, site(gpu)).workload.serving
+        assert serving is not None
+        return serving.max_num_seqs
+
+    assert places(H200) == 256
+    if text is SPEECH:
+        assert 1 <= places("l4") < places("l40s") < 256

@@ -1,0 +1,50 @@
+"""What measuring one's own replica would narrow: what a plan says of it, and of which it does."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.sizing.test_interruptions import figures
+from tests.sizing.test_kinds_told import KINDS, POOLS
+from tests.support.sizing_cases import CHAT_8B, CHAT_70B, DEEPSEEK, site, sized
+
+SERVED = {"8B": CHAT_8B, "70B": CHAT_70B, "mixture": DEEPSEEK}
+WHERE = ("h100-sxm-80gb", "h200-sxm-141gb")
+
+
+def told(text: str) -> dict[str, float]:
+    known = figures(sized(text, site(*WHERE)))
+    return {n.removeprefix("measuring."): v for n, v in known.items() if "measuring" in n}
+
+
+@pytest.mark.parametrize("case", SERVED)
+def test_a_replica_is_measured_at_its_limit_with_ten_requests_for_each_place(case: str) -> None:
+    answer = sized(SERVED[case], site(*WHERE))
+    known, said = figures(answer), told(SERVED[case])
+    assert said["sequences"] == known["limit.sequences"]
+    assert said["run_seconds"] == pytest.approx(10 * known["limit.request_seconds"], rel=1e-6)
+    assert 1 <= said["replicas"] <= answer.workload.replicas
+    (token,) = (m.estimate for m in answer.workload.metrics if m.name == "time_per_output_token")
+    narrow = said["interval_high"] / said["interval_low"]
+    assert said["interval_low"] < 1 < said["interval_high"]
+    assert narrow < 0.9 * token.high / token.low
+
+
+def test_a_narrower_interval_saves_replicas_of_a_large_service() -> None:
+    text = CHAT_70B.replace("peak: 20", "peak: 200")
+    count = sized(text, site(*WHERE)).workload.replicas
+    assert told(text)["replicas"] < count
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        CHAT_8B + "    overrides: {replicas: 2}\n",
+        POOLS,
+        *(KINDS[case] for case in ("batch", "images", "texts", "audio", "pictures", "run")),
+    ],
+)
+def test_nothing_is_said_where_replicas_are_chosen_or_nothing_of_it_is_measured_so(
+    text: str,
+) -> None:
+    assert told(text) == {}
