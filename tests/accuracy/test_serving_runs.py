@@ -19,7 +19,7 @@ REPEATED = "bench_serving random 0..N: lengths are the run means; "
 
 
 @pytest.mark.parametrize(
-    "notes, load, share, uncached, repeated",
+    ("notes", "load", "share", "uncached", "repeated"),
     [
         ("", "32", 0.1, 0.1, 0.0),  # ten requests for each that runs
         ("ShareGPT, 100 prompts, at most 4 at once", "4", 0.04, 0.04, 0.0),
@@ -79,7 +79,8 @@ def test_the_fit_computes_what_plans_do(fitting: ModuleType) -> None:
     all_of_them = np.ones(len(found), bool)
     token = points.times(known, all_of_them)[0]
     first = fitting.first_of(points, known, constants.FIRST_TOKEN, all_of_them)
-    assert any(points.tuned) and not all(points.tuned)
+    assert any(points.tuned)
+    assert not all(points.tuned)
     for place, (_, one) in enumerate(found):
         planned = one.replica.modelled(one.sequences)
         assert token[place] == pytest.approx(planned["modelled_token_seconds"], rel=1e-6)

@@ -60,10 +60,10 @@ def test_a_request_alone_takes_its_prompt_and_a_step_for_each_further_token() ->
 
 
 def test_a_short_prompt_takes_as_long_as_the_host_needs_to_start_its_kernels() -> None:
-    first, second = answers((0.0, 2, 11), (0.04, 3, 1))
+    first, _ = answers((0.0, 2, 11), (0.04, 3, 1))
+    # a step with a prompt of 3 ms takes 8 ms of launches more, and the first step no less
     assert first.decode_seconds == pytest.approx(10 * 0.01 + 0.008)
-    steps = 10 * 0.01 + 0.008  # a step with a prompt of 3 ms takes the launches of 8 ms more
-    assert first.end_seconds == pytest.approx(0.008 + steps)
+    assert first.end_seconds == pytest.approx(0.008 + 10 * 0.01 + 0.008)
 
 
 def test_a_prompt_beyond_the_budget_is_computed_in_chunks_beside_what_decodes() -> None:
