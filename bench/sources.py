@@ -73,10 +73,8 @@ def main(paths: list[str]) -> None:
         for shown, ratios in sorted(rows.items()):
             both = " | ".join(_apart([r[i] for r in ratios]) for i in (0, 1))
             print(f"| {name} | {' | '.join(map(str, shown))} | {len(ratios)} | {both} |")
-    print(
-        "\n*Apart* is the median of how much longer the longer of two times is, and its sign that"
-    )
-    print("of the first source's.")
+    print("\n*Apart* is the median of how much longer the longer of two times is: + where that is")
+    print("the first source's.")
 
 
 def _apart(ratios: list[float]) -> str:
