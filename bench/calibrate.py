@@ -20,6 +20,7 @@ from gpuplan.accuracy.fit.calibrate import starting
 from gpuplan.accuracy.metrics.serving import Served, served
 from gpuplan.accuracy.points.points import Case, Point, read_points
 from gpuplan.sizing.calibration.served import TUNED
+from gpuplan.sizing.hardware.measured import NotMeasured
 from gpuplan.sizing.physics.serving.scopes import HALF_A_STEP
 
 ABOUT = """Constants of the serving model
@@ -120,7 +121,10 @@ def expressed(points: list[Point], metric: str) -> list[tuple[Point, Served]]:
     pairs = []
     for point in points:
         if point.metric == metric and isinstance(point.case, Case):
-            answer = served(point.case)
+            try:
+                answer = served(point.case)
+            except NotMeasured:  # a GPU for which no other's kernels stand
+                continue
             if isinstance(answer, Served) and point.case.row["confidence"] in ("A", "B"):
                 pairs.append((point, answer))
     if metric == "tpot":
