@@ -365,7 +365,8 @@ def test_the_prompts_of_an_open_loop_queue() -> None:
             # nine of ten prompts stall what decodes, the others take a step of their own
             "prompt_step_seconds": 2 * (0.9 * 0.92 * 0.9 * 0.055 + 0.1 * 0.05),
             # a step computes a token of 0.92 × 0.02 s beside the prompt of 0.035 s
-            "wait_steps": 1.3 * (0.035 + 0.9 * 0.92 * 0.02) / 0.035,
+            # those that wait together are started together
+            "wait_steps": 1.3 * (0.035 + 0.9 * 0.92 * 0.02) / 0.035 * sqrt(0.03 / 0.055),
             "free_seconds": 0.05 + 3.6,
             "free_steps": 4.5 / 0.035,
             "prefill_load": 16 / (16 + 12 + sqrt(12**2 + 4 * 8 * 1.4)),

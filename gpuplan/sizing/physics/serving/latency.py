@@ -103,7 +103,9 @@ _OPEN = sheet("""
         # for which a prompt keeps all others waiting
     wait_steps: 1 = queue_variation
         * (prompt_step_seconds + accompanied * token_factor * decode_seconds) / prompt_step_seconds
-        # a step computes prompts and a token of every running request
+        * sqrt(prefill_work_seconds / prompt_work_seconds)
+        # a step computes prompts and a token of every running request; those that wait together are
+        # started together: the root is fitted to replays
     free_steps: 1 = free_seconds / prompt_step_seconds  # in steps of a prompt
     prefill_load: 1 = 2 * sequences / (2 * sequences + free_steps
         + sqrt(free_steps ** 2 + 4 * sequences * wait_steps))
