@@ -24,13 +24,13 @@ from gpuplan.plan.model import record
 from gpuplan.sizing.calibration.anchors import Features, Term
 from gpuplan.sizing.calibration.gaussian import NOBODYS
 from gpuplan.sizing.physics.serving.service import Division, Formats
+from gpuplan.units import MILLISECOND
 from gpuplan.vendors import NVIDIA
 
 ENGINE = "tensorrt-llm"  # tuned submissions: its kernels
 LARGEST_BATCH = 3072.0
 TENSOR_PARALLEL = (1, 2, 4, 8)
 LATENT_RANKS = 8  # attention data parallelism of compressed caches
-MILLISECOND = 1e-3
 INTERACTIVE = "interactive"
 _GPUS = re.compile(r"\d+x(MI\d{3}X|[ABH]\d{3}|L\d+S?)")  # in the name of a system
 HELD = 0.6  # of the output stands in the cache on average

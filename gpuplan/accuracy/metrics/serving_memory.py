@@ -65,7 +65,7 @@ def _replica(case: Case) -> Replica | str:
     service = replica_of(
         case.model,
         case.gpu,
-        (engine, "", form, "fixed"),
+        (engine, "", form, "fixed", cache),
         Division(tensor_parallel_size=tensor, pipeline_stages=stages),
         (1.0, 1.0),
     ).service

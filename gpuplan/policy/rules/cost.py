@@ -7,6 +7,7 @@ from decimal import Decimal
 from fractions import Fraction
 
 from gpuplan.money.parts import age_days
+from gpuplan.plan.costs.units import ENDS
 from gpuplan.plan.model import Alternative, Workload
 from gpuplan.policy.api import Finding, Subject
 from gpuplan.units import HOURS_PER_MONTH, format_usd
@@ -27,17 +28,13 @@ def over_time(usd_per_hour: Decimal, workload: Workload) -> tuple[Decimal, str]:
     return usd_per_hour * part, f"{format_usd(usd_per_hour * workload.run_hours)} of the run"
 
 
-# Runs that end: an hourly price says nothing about what the whole run costs.
-ENDING = ("training", "finetuning", "batch")
-
-
 def saving(workload: Workload, candidate: Alternative) -> Fraction | None:
     """The part of the workload's cost that the candidate would save (negative when it is dearer);
     None when it failed a gate or when the two cannot be compared."""
     own, flip = workload.usd_per_hour, candidate.flip
     if candidate.shortfalls or candidate.gate not in ("cost", "override") or not own:
         return None
-    if workload.task in ENDING:
+    if workload.task in ENDS:  # an hourly price says nothing about what the whole run costs
         if flip is not None and flip.quantity == "usd_per_gpu_hour" and flip.needed > 0:
             return 1 - Fraction(str(flip.now)) / Fraction(str(flip.needed))
         return None

@@ -136,8 +136,7 @@ def _more_nodes(demand: TrainingDemand, site: Site) -> Iterator[Attempt]:
     if len(there) < len(site.gpus):
         return
     counts = [n for o in offers if (n := nodes_in_time(demand, site, o)) is not None]
-    now = max(there, default=0)
-    if (needed := min(counts, default=0)) > now:
+    if counts and (needed := min(counts)) > (now := max(there)):
         at = Origin(demand.origin.document, ("platform", "node", "count"))
         more = tuple(replace(o, node_count=needed) for o in offers)
         yield Attempt(
@@ -218,9 +217,7 @@ def written(
         text = f"{_digits(value / factor, exact=exact, upward=upward):g} {name}"
         return text, parse_seconds(text)
     if unit == "B/s":
-        factor = 10 ** (3 * int(math.log10(value) // 3))
-        rounded = _digits(value / factor, exact=exact, upward=upward) * factor
-        text = format_rate(rounded, 6)
+        text = format_rate(_digits(value, exact=exact, upward=upward), 6)
         return text, parse_rate(text)
     if unit == "nodes":
         return int(value), float(int(value))

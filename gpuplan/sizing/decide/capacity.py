@@ -20,6 +20,7 @@ from gpuplan.sizing.ask.demand import (
     PoolingServiceDemand,
     ServingDemand,
     SpeechDemand,
+    SpeechServiceDemand,
     VisionDemand,
     VisionServiceDemand,
 )
@@ -161,7 +162,8 @@ def _served(demand: ModelDemand, candidate: Candidate) -> Served:
         factors, basis = layout.reader.interval
         return Served(candidate, count, rate, readers.slowness(demand, layout), factors, basis)
     if isinstance(layout, LimitedTranscriber) and isinstance(demand, SpeechDemand):
-        rate = layout.rate
+        service = isinstance(demand, SpeechServiceDemand)
+        rate = layout.rate if service else transcribers.full_rate(layout.values)
         factors, basis = layout.transcriber.interval
         slow = transcribers.slowness(demand, layout.transcriber)
         return Served(candidate, count, rate, slow, factors, basis)
