@@ -45,6 +45,7 @@ class Change:
 
 
 Remedy = tuple[Change, ...]
+AGAIN = "compile the stack again from its manifest"  # a help
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -47,13 +47,17 @@ WATTS = {"W": 1, "kW": 1000, "MW": 1_000_000}
 FLOPS = {"GFLOP/s": 1e9, "TFLOP/s": 1e12, "PFLOP/s": 1e15}
 PER_HOUR = {"hour": 1, "h": 1, "day": 24, "month": HOURS_PER_MONTH, "year": 8760}
 
+MILLISECOND = 1e-3  # in seconds
+MICRO = Decimal("0.000001")  # of a USD: finer prices are rounded
+MICROS = 1_000_000  # of a USD
 LARGEST = 10**21  # of any base unit: more is a typing error, and formulas would overflow
 
 _NUMBER = r"([0-9][0-9_,]*(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?)"
-_QUANTITY = re.compile(rf"\s*{_NUMBER}\s*([A-Za-zµ/]*)\s*")
-_SHARE = re.compile(r"([0-9]{1,6}(?:\.[0-9]{1,9})?) *%")
-_MONEY = re.compile(rf"\s*(?:USD\s*|\$\s*){_NUMBER}\s*(?:/\s*([a-z]+))?\s*")
-_STORAGE_PRICE = re.compile(rf"\s*(?:USD\s*|\$\s*){_NUMBER}\s*/\s*GB\s*(?:/\s*|-)month\s*")
+# Compiled when something is read: most of what starts does not.
+_QUANTITY = rf"\s*{_NUMBER}\s*([A-Za-zµ/]*)\s*"
+_SHARE = r"([0-9]{1,6}(?:\.[0-9]{1,9})?) *%"
+_MONEY = rf"\s*(?:USD\s*|\$\s*){_NUMBER}\s*(?:/\s*([a-z]+))?\s*"
+_STORAGE_PRICE = rf"\s*(?:USD\s*|\$\s*){_NUMBER}\s*/\s*GB\s*(?:/\s*|-)month\s*"
 
 
 class UnitError(ValueError):
@@ -62,7 +66,7 @@ class UnitError(ValueError):
 
 def parse(text: str, units: Mapping[str, float], kind: str) -> float:
     """`"40 ms"` with `SECONDS` → 0.04. Raises `UnitError`."""
-    match = _QUANTITY.fullmatch(text)
+    match = re.fullmatch(_QUANTITY, text)
     choices = ", ".join(units)
     if not match:
         raise UnitError(f"'{text}' is not a {kind}: write a number and a unit ({choices})")
@@ -101,7 +105,7 @@ def parse_seconds(text: str) -> float:
 
 def parse_share(text: str) -> float:
     """`"60 %"` → 0.6."""
-    match = _SHARE.fullmatch(text)
+    match = re.fullmatch(_SHARE, text)
     if not match:
         raise UnitError(f"'{text}' is not a share: write a number, or percent as '60 %'")
     return float(Decimal(match[1]) / 100)
@@ -117,7 +121,7 @@ def parse_flops(text: str) -> float:
 
 def parse_usd_per_gb_month(text: str) -> Decimal:
     """`"$0.08/GB/month"` → 0.08, of a decimal gigabyte."""
-    match = _STORAGE_PRICE.fullmatch(text)
+    match = re.fullmatch(_STORAGE_PRICE, text)
     if not match:
         raise UnitError(f"'{text}' is not a price of storage: write $…/GB/month")
     return _scaled(match[1], Decimal(1), text).quantize(Decimal("0.000001"))
@@ -125,7 +129,7 @@ def parse_usd_per_gb_month(text: str) -> Decimal:
 
 def parse_usd_per_hour(text: str) -> Decimal:
     """`"$20,000/month"` → 27.397260 (a month has 730 hours). Exact to a micro-dollar."""
-    match = _MONEY.fullmatch(text)
+    match = re.fullmatch(_MONEY, text)
     if not match or match[2] not in PER_HOUR:
         periods = ", ".join(f"$…/{p}" for p in ("hour", "day", "month", "year"))
         raise UnitError(f"'{text}' is not a price: write {periods}")
@@ -133,12 +137,12 @@ def parse_usd_per_hour(text: str) -> Decimal:
     return amount.quantize(Decimal("0.000001"))
 
 
-_USD = re.compile(rf"\s*(?:USD\s*|\$\s*){_NUMBER}\s*(/[A-Za-z/ ]+)?\s*")
+_USD = rf"\s*(?:USD\s*|\$\s*){_NUMBER}\s*(/[A-Za-z/ ]+)?\s*"
 
 
 def _parse_amount(text: str, per: str, example: str) -> Decimal:
     """USD before exactly the unit `per`."""
-    match = _USD.fullmatch(text)
+    match = re.fullmatch(_USD, text)
     unit = (match[2] or "").replace(" ", "") if match else None
     if match is None or unit != per:
         raise UnitError(f"'{text}' is not an amount of USD{per}: write {example}")

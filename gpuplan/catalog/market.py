@@ -15,8 +15,8 @@ from typing import Any, Literal
 from gpuplan.catalog.citations import Citations
 from gpuplan.catalog.model import CatalogSource, Citation, Price
 from gpuplan.frozen import record
+from gpuplan.units import MICRO
 
-MICRO = Decimal("0.000001")
 MARKET = Path(__file__).with_name("market.json")
 CapacityKind = Literal["on-demand", "spot"]
 

@@ -12,14 +12,14 @@ from collections.abc import Iterator
 from decimal import Decimal
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, get_args
 
 from gpuplan.catalog.citations import Citations
 from gpuplan.catalog.model import Citation
 from gpuplan.catalog.servers import Server, read_servers, row_of
 from gpuplan.frozen import record
 
-ITEMS = (
+ChargeItem = Literal[
     "control-plane",
     "control-plane-extended",
     "load-balancer",
@@ -29,7 +29,7 @@ ITEMS = (
     "cross-zone-traffic",
     "block-storage",
     "vgpu-subscription",
-)
+]
 TARIFFS = Path(__file__).with_name("tariffs.json")
 
 
@@ -98,7 +98,7 @@ class Tariffs:
 
     def _charge_rows(self) -> Iterator[tuple[str, ...]]:
         for provider in sorted({e["provider"] for e in self._tree["charges"].values()}):
-            for item in ITEMS:
+            for item in get_args(ChargeItem):
                 for c in self.charges(provider, item):
                     tier = f" from {c.from_gb:,} GB" if c.from_gb else ""
                     tier += f", {c.most:f} at most" if c.most else ""

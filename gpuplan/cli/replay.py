@@ -152,7 +152,7 @@ def _nothing(options: argparse.Namespace, engines: list[str], pools: list[str]) 
 
 
 def _unsound(stack: Path, problem: Exception) -> Diagnostic:
-    from gpuplan.diagnostics import error
+    from gpuplan.diagnostics import AGAIN, error
     from gpuplan.replay.steps import Lacking
 
     fault = f"nothing can be computed from its numbers ({problem})"
@@ -161,5 +161,5 @@ def _unsound(stack: Path, problem: Exception) -> Diagnostic:
     return error(
         "GP009",
         f"{stack} cannot be replayed: {fault}",
-        help="compile the stack again from its manifest",
+        help=AGAIN,
     )

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 
 from gpuplan.engines.container import folder
 from gpuplan.engines.launch import Argument
+from gpuplan.engines.pretraining import warm_up_steps
 from gpuplan.engines.rendezvous import rendezvous
 from gpuplan.plan.model import Training, Workload
 from gpuplan.render.commented import Because
@@ -71,7 +72,6 @@ RECOMPUTE = {
     "full": ("full", "uniform", "1"),
 }
 NAME = "megatron-bridge"
-WARM_UP_SHARE = 10  # of a run; the recipes' own warm-up is longer than short runs
 
 
 def starts(model: str) -> bool:
@@ -192,7 +192,7 @@ def _run(workload: Workload, training: Training, name: str) -> Iterator[Argument
     yield f"train.global_batch_size={training.global_batch}"
     yield f"train.micro_batch_size={training.micro_batch}"
     reason = "not sized: a tenth of the run, 2,000 steps at most"
-    yield Because(f"scheduler.lr_warmup_iters={min(2000, training.steps // WARM_UP_SHARE)}", reason)
+    yield Because(f"scheduler.lr_warmup_iters={warm_up_steps(training)}", reason)
     if name in OVERLAPPED:
         yield Because(
             "comm_overlap.tp_comm_overlap=false", "the recipe's buffers are those of its own layout"

@@ -30,11 +30,15 @@ def corpus(dataset: str) -> Tree:
     return {"pretraining_dataset": [rows], "streaming": True}
 
 
+def warm_up_steps(training: Training) -> int:
+    return min(WARM_UP_STEPS, training.steps // WARM_UP_SHARE)
+
+
 def schedule(workload: Workload, training: Training) -> Tree:
     assert workload.model is not None
     size = workload.model.parameters
     peak = next((rate for limit, rate in PEAKS if size <= limit), PEAKS[-1][1])
-    steps = min(WARM_UP_STEPS, training.steps // WARM_UP_SHARE)
+    steps = warm_up_steps(training)
     return {
         "learning_rate": Because(peak, f"not sized: the peak of {SOURCE} for this size"),
         "lr_scheduler": "cosine",

@@ -23,8 +23,7 @@ from gpuplan.sharing.islands import best_sets, joined, partly_joined
 from gpuplan.sharing.modes import HostSharing
 from gpuplan.sizing.hardware.locality import localities
 from gpuplan.source import Origin
-
-MICRO = 1_000_000
+from gpuplan.units import MICROS
 
 
 @record
@@ -101,7 +100,7 @@ def _cost(spec: HostSpec, gpu: Gpu, catalog: Catalog) -> int | None:
 
 
 def micro_usd(usd: Decimal) -> int:
-    return int((usd * MICRO).to_integral_value())
+    return int((usd * MICROS).to_integral_value())
 
 
 def _host_type(

@@ -7,8 +7,7 @@ from decimal import Decimal
 
 from gpuplan.placement.pools.stages import MONTH, Stage, node_hours, passing_hours, staying
 from gpuplan.plan.model import Cost, NodePool, Workload
-
-MICRO = Decimal("0.000001")
+from gpuplan.units import MICRO
 
 
 def cost(

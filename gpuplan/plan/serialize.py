@@ -10,8 +10,9 @@ import math
 import re
 import types
 import typing
+from collections.abc import Callable
 from decimal import Decimal
-from functools import cache
+from functools import cache, partial
 from typing import Any, Literal, Union, get_args, get_origin
 
 from gpuplan.errors import Rejected
@@ -25,8 +26,10 @@ HEADER = (
     "# Written by gpuplan; `gpuplan check` finds edits. The numbers' derivations: evidence.yaml.\n"
 )
 MOST = math.nextafter(math.inf, 0.0)
+_OPTIONAL = (tuple, Union, types.UnionType)
 _WORDS = {str: "a text", int: "a whole number", bool: "true or false"}
 _LEAVES = frozenset((str, int, float, bool, Decimal))
+Reader = Callable[[Any], Any]
 _NUMBERED = re.compile(r"\[[0-9]{1,9}\]")
 EVIDENCE_HEADER = (
     "# Written by gpuplan: how the numbers of plan.yaml came about, for `gpuplan explain`.\n"
@@ -90,7 +93,7 @@ def load(text: str, document: str = "plan.yaml", evidence: str | None = None) ->
     try:
         if evidence is not None:
             tree["evidence"] = load_evidence(evidence, document)
-        plan = typing.cast(Plan, _build(Plan, tree))
+        plan = typing.cast(Plan, _record(Plan, tree))
     except Unfit as problem:
         raise Rejected([broken_plan(document, str(problem))]) from problem
     if problems := list(dangling(document, plan)):
@@ -111,39 +114,53 @@ class Unfit(ValueError):
 
 
 @cache
-def _hints(cls: type) -> dict[str, Any]:
-    return typing.get_type_hints(cls)
-
-
-def _build(kind: Any, tree: Any) -> Any:
-    """`tree` as a value of type `kind`; a `NewType` is what it is made of."""
+def _reader(kind: Any) -> Reader:
+    """What makes a value of type `kind` of plain data, or raises `Unfit`; a `NewType` is what it is
+    made of."""
     kind = getattr(kind, "__supertype__", kind)
-    origin = get_origin(kind)
+    origin, args = get_origin(kind), get_args(kind)
     if origin in (Union, types.UnionType):
-        options = [a for a in get_args(kind) if a is not type(None)]
-        return None if tree is None else _build(_choose(options, tree), tree)
+        return partial(_optional, [_reader(a) for a in args if a is not type(None)])
     if origin is tuple:
-        return _build_tuple(get_args(kind), tree)
+        return partial(_tuple, [_reader(a) for a in args if a is not Ellipsis], args[1:] == (...,))
     if kind is Origin:
-        return _parse_origin(tree)
+        return _parse_origin
     if dataclasses.is_dataclass(kind):
-        return _record(typing.cast(type, kind), tree)
-    return _scalar(kind, tree)
+        return partial(_record, typing.cast(type, kind))
+    if kind in (float, Decimal):
+        return partial(_number, kind)
+    if origin is Literal:
+        return partial(_word, args)
+    return partial(_leaf, kind)
+
+
+@cache
+def _fields(kind: type) -> tuple[dict[str, Reader], dict[str, Any], list[str]]:
+    """What reads each field of a record; what stands for those that canonical form leaves out, None
+    or (); and those that have to be there. A field that an earlier plan did not have has its
+    default."""
+    hints = typing.get_type_hints(kind)
+    absent = {name: () if get_origin(hint) is tuple else None for name, hint in hints.items()}
+    left_out = {n: absent[n] for n, h in hints.items() if get_origin(h) in _OPTIONAL}
+    needed = [
+        field.name
+        for field in dataclasses.fields(kind)
+        if field.default is field.default_factory is dataclasses.MISSING
+        and field.name not in left_out
+    ]
+    return {name: _reader(hint) for name, hint in hints.items()}, left_out, needed
 
 
 def _record(kind: type, tree: Any) -> Any:
     if not isinstance(tree, dict):
         raise Unfit(f"is {_shown(tree)}, and a mapping is wanted")
-    hints = _hints(kind)
-    unknown = [str(name) for name in tree if name not in hints]
-    if unknown:
+    readers, left_out, needed = _fields(kind)
+    if unknown := [str(name) for name in tree if name not in readers]:
         raise Unfit(f"has an unknown field '{min(unknown)[:40]}'")
-    arguments = _fields(hints, tree)
-    for field in dataclasses.fields(kind):
-        required = field.default is field.default_factory is dataclasses.MISSING
-        if required and field.name not in arguments:
-            raise Unfit(f"has no field '{field.name}'")
-    return kind(**arguments)
+    given = {name: _part(name, read, tree[name]) for name, read in readers.items() if name in tree}
+    if missing := [name for name in needed if name not in given]:
+        raise Unfit(f"has no field '{missing[0]}'")
+    return kind(**left_out | given)
 
 
 def _shown(tree: Any) -> str:
@@ -153,58 +170,48 @@ def _shown(tree: Any) -> str:
     return text if len(text) <= 40 else f"{text[:38]}…'"
 
 
-def _scalar(kind: Any, tree: Any) -> Any:
-    """`tree` as a scalar of type `kind`. Raises `Unfit` for any other value."""
-    if get_origin(kind) is Literal:
-        good, wanted = tree in get_args(kind), f"one of {', '.join(map(str, get_args(kind)))}"
-    elif kind in (float, Decimal):
-        good, wanted = type(tree) in (int, float) and abs(tree) <= MOST, "a number"
-    else:
-        good, wanted = type(tree) is kind, _WORDS.get(kind, kind.__name__)
-    if not good:
-        raise Unfit(f"is {_shown(tree)}, and {wanted} is wanted")
-    if kind is Decimal:
-        return Decimal(str(tree))
-    return float(tree) if kind is float else tree
+def _number(kind: type[float] | type[Decimal], tree: Any) -> float | Decimal:
+    if type(tree) not in (int, float) or not abs(tree) <= MOST:
+        raise Unfit(f"is {_shown(tree)}, and a number is wanted")
+    return float(tree) if kind is float else Decimal(str(tree))
 
 
-def _fields(hints: dict[str, Any], tree: dict[str, Any]) -> dict[str, Any]:
-    """The constructor's arguments; what canonical form leaves out is None or (), and a field that
-    an earlier plan did not have has its default."""
-    given = {name: _part(name, kind, tree[name]) for name, kind in hints.items() if name in tree}
-    return {n: _absent(kind) for n, kind in hints.items() if _is_optional(kind)} | given
+def _word(words: tuple[Any, ...], tree: Any) -> Any:
+    if tree not in words:
+        raise Unfit(f"is {_shown(tree)}, and one of {', '.join(map(str, words))} is wanted")
+    return tree
 
 
-def _part(name: str | int, kind: Any, tree: Any) -> Any:
+def _leaf(kind: type, tree: Any) -> Any:
+    if type(tree) is not kind:
+        raise Unfit(f"is {_shown(tree)}, and {_WORDS.get(kind, kind.__name__)} is wanted")
+    return tree
+
+
+def _part(name: str | int, read: Reader, tree: Any) -> Any:
     try:
-        return _build(kind, tree)
+        return read(tree)
     except Unfit as problem:
         problem.path = (name, *problem.path)
         raise
 
 
-def _is_optional(kind: Any) -> bool:
-    return get_origin(kind) in (tuple, Union, types.UnionType)
+def _optional(readers: list[Reader], tree: Any) -> Any:
+    """Of several kinds, one is text and the other a number."""
+    if tree is None:
+        return None
+    read = readers[0] if len(readers) == 1 else _reader(str if isinstance(tree, str) else float)
+    return read(tree)
 
 
-def _absent(kind: Any) -> Any:
-    return () if get_origin(kind) is tuple else None
-
-
-def _choose(options: list[Any], tree: Any) -> Any:
-    if len(options) == 1:
-        return options[0]
-    return str if isinstance(tree, str) else float
-
-
-def _build_tuple(args: tuple[Any, ...], tree: Any) -> tuple[Any, ...]:
+def _tuple(readers: list[Reader], endless: bool, tree: Any) -> tuple[Any, ...]:
     if not isinstance(tree, list):
         raise Unfit(f"is {_shown(tree)}, and a list is wanted")
-    if len(args) == 2 and args[1] is Ellipsis:
-        return tuple(_part(number, args[0], item) for number, item in enumerate(tree))
-    if len(tree) != len(args):
-        raise Unfit(f"has {len(tree)} entries, and {len(args)} are wanted")
-    return tuple(_part(n, kind, tree[n]) for n, kind in enumerate(args))
+    if endless:
+        return tuple(_part(number, readers[0], item) for number, item in enumerate(tree))
+    if len(tree) != len(readers):
+        raise Unfit(f"has {len(tree)} entries, and {len(readers)} are wanted")
+    return tuple(_part(n, read, tree[n]) for n, read in enumerate(readers))
 
 
 def _parse_origin(text: Any) -> Origin:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, cast
 
-from gpuplan.diagnostics import Diagnostic, error
+from gpuplan.diagnostics import AGAIN, Diagnostic, error
 from gpuplan.errors import Rejected
 from gpuplan.render import yaml
 
@@ -19,7 +19,7 @@ def broken_plan(document: str, detail: str) -> Diagnostic:
     return error(
         "GP008",
         f"{document} is not a plan of this version of gpuplan: {detail}",
-        help="compile the stack again from its manifest",
+        help=AGAIN,
     )
 
 

@@ -9,7 +9,7 @@ from dataclasses import replace
 from datetime import date
 from types import MappingProxyType
 
-from gpuplan.diagnostics import Diagnostic, Severity, error
+from gpuplan.diagnostics import AGAIN, Diagnostic, Severity, error
 from gpuplan.errors import Rejected
 from gpuplan.findings import Report, RuleInfo, Verdict
 from gpuplan.policy.api import PLAN_FILE, Finding, Ledger, Rule, Subject, Waiver, WaiverRule
@@ -29,7 +29,7 @@ def not_evaluated(rule: Rule, stack: str, reason: str) -> Diagnostic:
     return error(
         "GP953",
         f"{rule.identifier} cannot judge {stack}: {reason}",
-        help="compile the stack again from its manifest",
+        help=AGAIN,
     )
 
 

@@ -21,6 +21,7 @@ _NESTED = (dict, list, tuple)
 WIDTH = 100
 _PLAIN = re.compile(r"[A-Za-z_](?:[A-Za-z0-9_./+@×·*(), -]*[A-Za-z0-9_./+@)])?", re.ASCII)
 _KEY = re.compile(r"[A-Za-z_][A-Za-z0-9_./-]*", re.ASCII)
+_WORDS = {"true": True, "false": False, "null": None}
 _KEYWORDS = frozenset(("null", "true", "false", "yes", "no", "on", "off", "y", "n"))
 _NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?")
 _QUANTITY = re.compile(r"\$?[0-9]+[a-z]*[ x.][A-Za-z0-9/% ]+")  # a text to YAML too
@@ -142,13 +143,23 @@ _ENTRY = re.compile(r'("(?:[^"\\]|\\.)*"|[A-Za-z_][A-Za-z0-9_./-]*):(?: (.*))?',
 
 
 def _value(text: str) -> object:
-    if text[:1] in ('"', "[", "{") or _NUMBER.fullmatch(text):
-        try:
-            return json.loads(text)
-        except (ValueError, RecursionError) as problem:
-            raise NotCanonical(text) from problem
-    if text in ("true", "false", "null"):
-        return {"true": True, "false": False, "null": None}[text]
+    return _parsed(text) if text.startswith(("[", "{")) else _word(text)
+
+
+def _parsed(text: str) -> object:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError) as problem:
+        raise NotCanonical(text) from problem
+
+
+@lru_cache(maxsize=4096)
+def _word(text: str) -> object:
+    """Of a plan's, which has units, words and sources many times."""
+    if text[:1] == '"' or _NUMBER.fullmatch(text):
+        return _parsed(text)
+    if text in _WORDS:
+        return _WORDS[text]
     if _PLAIN.fullmatch(text):
         return text
     raise NotCanonical(text)
@@ -156,39 +167,42 @@ def _value(text: str) -> object:
 
 class _Reader:
     def __init__(self, text: str) -> None:
-        rows = [r for r in text.split("\n") if r and not r.startswith("#")]
-        self.rows = [(len(r) - len(r.lstrip(" ")), r.lstrip(" ")) for r in rows]
+        rows = ((r, r.lstrip(" ")) for r in text.split("\n") if r and not r.startswith("#"))
+        self.rows = [(len(r) - len(row), row) for r, row in rows]
+        self.rows.append((-1, ""))
         self.at = 0
-
-    def peek(self, indent: int) -> str | None:
-        if self.at < len(self.rows) and self.rows[self.at][0] == indent:
-            return self.rows[self.at][1]
-        return None
 
     def mapping(self, indent: int) -> dict[str, object]:
         tree: dict[str, object] = {}
-        while (row := self.peek(indent)) is not None and not row.startswith("- "):
+        while True:
+            depth, row = self.rows[self.at]
+            if depth != indent or row.startswith("- "):
+                return tree
             match = _ENTRY.fullmatch(row)
             if not match:
                 raise NotCanonical(row)
-            name = str(_value(match[1])) if match[1][0] == '"' else match[1]
+            name, text = match.groups()
+            if name[0] == '"':
+                name = str(_word(name))
             if name in tree:
                 raise NotCanonical(f"duplicate key {name}")
             self.at += 1
-            tree[name] = _value(match[2]) if match[2] else self.block(indent)
-        return tree
+            tree[name] = _value(text) if text else self.block(indent)
 
     def block(self, parent: int) -> object:
-        row = self.peek(parent)
-        if row is not None and row.startswith("- "):
+        depth, row = self.rows[self.at]
+        if depth == parent and row.startswith("- "):
             return self.sequence(parent)
-        if self.peek(parent + 2) is None:
+        if depth != parent + 2:
             raise NotCanonical("a key without a value")
         return self.mapping(parent + 2)
 
     def sequence(self, indent: int) -> list[object]:
         items: list[object] = []
-        while (row := self.peek(indent)) is not None and row.startswith("- "):
+        while True:
+            depth, row = self.rows[self.at]
+            if depth != indent or not row.startswith("- "):
+                return items
             rest = row[2:]
             if _ENTRY.fullmatch(rest):
                 self.rows[self.at] = (indent + 2, rest)
@@ -196,13 +210,12 @@ class _Reader:
             else:
                 self.at += 1
                 items.append(_value(rest))
-        return items
 
 
 def loads(text: str) -> dict[str, object]:
     """The tree of a canonical text. Raises `NotCanonical`."""
     reader = _Reader(text)
     tree = reader.mapping(0)
-    if reader.at != len(reader.rows):
+    if reader.at != len(reader.rows) - 1:
         raise NotCanonical(reader.rows[reader.at][1])
     return tree

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from gpuplan.diagnostics import Diagnostic, did_you_mean, error
+from gpuplan.diagnostics import AGAIN, Diagnostic, did_you_mean, error
 from gpuplan.plan import wording
 from gpuplan.plan.wording import Tree
 from gpuplan.render.text import COLUMNS
@@ -32,7 +32,7 @@ def no_evidence() -> Diagnostic:
     return error(
         "GP009",
         "the plan's numbers cannot be explained: no evidence.yaml lies beside it",
-        help="compile the stack again from its manifest",
+        help=AGAIN,
     )
 
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from gpuplan.plan.site import JOIN_FILE, JOIN_LABEL, SECRETS, SLURM_NODES, feature
 from gpuplan.plan.wording import Tree
 
 TOKENS = {
@@ -33,6 +32,8 @@ def clusters(plan: Tree, work: Tree) -> list[Tree]:
 
 def join_facts(plan: Tree, work: Tree, join: Tree) -> Iterator[tuple[str, str]]:
     """What joins what, by which secret, and what becomes of it, each with its name."""
+    from gpuplan.plan.site import JOIN_FILE, JOIN_LABEL, SECRETS, SLURM_NODES, feature
+
     kind = join["kind"]
     guests = [m["name"] for m in plan["virtual_machines"] if m["workload"] == work["name"]]
     yield "nodes", ", ".join(guests)

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from gpuplan.plan.site import HOST_SETTINGS
 from gpuplan.plan.wording import Tree
 from gpuplan.units import format_quantity
 
@@ -86,6 +85,8 @@ def _gpu(plan: Tree, machine: Tree, device: Tree) -> Tree:
 
 
 def _way(plan: Tree, work: Tree, devices: list[tuple[Tree, Tree]]) -> str:
+    from gpuplan.plan.site import HOST_SETTINGS
+
     if not work.get("partition"):
         return "whole"
     if not devices or devices[0][1].get("instances"):

@@ -156,6 +156,21 @@ def test_loads_are_corrected_in_steps_of_two_up_to_the_last() -> None:
     assert time.floor(8.0) == max(2 ** (n + 0.5) * time.factor(2.0**n) for n in range(3))
 
 
+def test_the_width_of_an_interval_is_that_of_32_sequences() -> None:
+    """Whatever the load: one replica has one interval; the point at 32 narrows it."""
+
+    def width(batch: float) -> float:
+        anchors = solve([point("here", batch, 1.2), point("far", 0.0, 1.1)], PRIOR)
+        one = Corrected("step", anchors, lambda n: HERE | {"batch": math.log2(n)}, lambda n: n)
+        (low, high), basis = one.interval
+        there = anchors.correction(HERE | {"batch": 5.0})
+        assert (low, high) == (there.low, there.high)
+        assert basis == "calibrated"
+        return high / low
+
+    assert width(5.0) < min(width(4.8), width(5.2)) < width(8.0)
+
+
 @settings(max_examples=60)
 @given(
     st.sampled_from(("h100-sxm-80gb", "h200-sxm-141gb", "b200-sxm-180gb")),

@@ -399,6 +399,23 @@ def test_idle_gpus_are_those_that_neither_work_has_nor_spare_nodes(
         assert verdict.usd_per_hour == round(1.0000003 * nodes * idle / (8 * nodes), 6)
 
 
+@pytest.mark.parametrize(
+    ("low", "said"), [(4.04, "4"), (4.06, "4.1"), (9.87, "9.9"), (123.4, "120")]
+)
+def test_headroom_is_said_in_two_digits(low: float, said: str) -> None:
+    rate = Metric(
+        name="requests_per_second",
+        unit="1/s",
+        estimate=Estimate(value=low, low=low, high=low, basis="derived"),
+        limit=1.0,
+        sense="at_least",
+    )
+    plan = with_workload(serving_plan(), replicas=1, gpus_per_node=8, metrics=(rate,))
+    [found] = [v for v in judge(plan) if v.rule == "GP202"]
+    assert f"has {said} × headroom" in found.message
+    assert (found.requested, found.capacity) == (1, low)
+
+
 def test_work_of_another_pool_uses_no_gpus_of_this_one_and_lasts_no_longer() -> None:
     hours = 73
     finish = Metric(name="time_to_finish", unit="s", estimate=estimate(hours * 3600))

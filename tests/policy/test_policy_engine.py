@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -506,6 +507,21 @@ def test_every_property_of_a_plan_has_the_line_that_a_parser_finds(
         parent, _, key = path.rpartition(".")
         if parent in known:
             assert line_of(text, f"{parent}.absent.{key}") == known[parent], path
+
+
+@pytest.mark.parametrize("make", [serving_plan, libvirt_plan])
+def test_a_property_that_others_have_is_not_found_in_them(make: Callable[[], Plan]) -> None:
+    """Of all names in a plan, those that a part of it lacks have the line of that part."""
+    text = stack(make()).plan_text
+    known = dict(lines(YAML().compose(text), ""))
+    ways = [match.groups() for path in known if (match := re.fullmatch(r"(.+)([.[].+)", path))]
+    for sign in (".", "["):  # of mappings, of lists
+        parts = {part for part, end in ways if end.startswith(sign) and part in known}
+        ends = {end for _, end in ways if end.startswith(sign)}
+        absent = [(part, end) for part in parts for end in ends if f"{part}{end}" not in known]
+        assert len(absent) > 20
+        for part, end in absent:
+            assert line_of(text, f"{part}{end}") == known[part], (part, end)
 
 
 def test_a_report_does_not_depend_on_the_hash_seed(tmp_path: Path) -> None:

@@ -194,6 +194,30 @@ def test_what_a_script_starts_and_fetches_stands_at_its_line(
 
 
 @pytest.mark.parametrize(
+    ("name", "text", "image"),
+    [
+        ("a.container", "Image=r.io/x\n", "r.io/x"),
+        ("a.container", "Image = r.io/x:latest \n", "r.io/x:latest"),
+        ("a.sh", "fetch a 'docker://r.io#x/y'\n", "r.io/x/y"),
+        ("a.sbatch", "  fetch b docker://r.io#x#y\n", "r.io/x#y"),
+        ("a.yaml", "image:  r.io/x\n", "r.io/x"),
+        ("a.yaml", "image:  r.io/x\ntag: main\n", "r.io/x:main"),
+        ("a.yaml", "image:  r.io/x\nversion: edge\n", "r.io/x:edge"),
+        ("a.yaml", "image:  r.io/x\ntag: dev\nversion: 1\n", "r.io/x:dev"),
+        ("a.json", '{"image": "r.io/x"}', "r.io/x"),
+        ("a.py", 'f(image="r.io/x", tag=pick())\n', "r.io/x"),
+        ("a.py", 'f(image="r.io/x", tag="dev")\n', "r.io/x:dev"),
+        ("a.py", 'f(image="r.io/x", tag="")\n', "r.io/x"),
+    ],
+)
+def test_the_image_that_a_file_names_is_judged_whole(name: str, text: str, image: str) -> None:
+    judged = judge(stack(serving_plan(), **{name: text}))
+    said = [v.message for v in judged if v.rule == "GP602"]
+    problem = "has no tag" if ":" not in image else f"has the moving tag '{image.split(':')[1]}'"
+    assert said == [f"file/{name} has the image '{image}', which {problem}"]
+
+
+@pytest.mark.parametrize(
     ("name", "text"),
     [
         ("a.sh", "Image = x\n"),  # a unit's word

@@ -68,6 +68,18 @@ def test_a_plan_alone_is_read_with_the_evidence_beside_it(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize(
+    "text", ["", "name: chat\n", "api_version: gpuplan.dev/plan/v1\nname: [\n"]
+)
+def test_a_plan_that_is_none_is_named_by_its_file(tmp_path: Path, text: str) -> None:
+    root = write(tmp_path, serving_plan())
+    (root / "plan.yaml").write_text(text, "utf-8")
+    said = refused(root)
+    assert said == refused(root / "plan.yaml")
+    assert {f"{root}/plan.yaml" in message for message in said} == {True}
+    assert {f"{root}/plan.yaml/" in message for message in said} == {False}
+
+
+@pytest.mark.parametrize(
     ("path", "kept"),
     [
         ("x.py", True),

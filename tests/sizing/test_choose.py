@@ -8,7 +8,14 @@ from typing import Any
 import pytest
 
 from gpuplan.plan.model import Flip, Shortfall
-from gpuplan.sizing.candidates.choose import Candidate, best, furthest, nodes_gate, shortlist
+from gpuplan.sizing.candidates.choose import (
+    Candidate,
+    best,
+    furthest,
+    leading,
+    nodes_gate,
+    shortlist,
+)
 from gpuplan.sizing.candidates.gates import count_gate, memory_gate, stopped, uneven
 from gpuplan.sizing.evidence.formula import Quantity
 from gpuplan.sizing.hardware.devices import Device, partitions, whole
@@ -111,6 +118,19 @@ def test_the_best_alone_and_the_best_among_others_are_kept() -> None:
     assert len(shortlist([alone])) == 1
     both = [candidate(4, 1, one), candidate(4, 1, device("a10"))]
     assert len(shortlist(both)) == 2
+
+
+def test_of_each_device_the_best_alone_and_the_best_among_others_lead() -> None:
+    """A node of four for an hour is 4 GPU hours, and for 1.2 hours 4.8; three of its GPUs are 3.6
+    for that time, where others have the fourth."""
+    one, other = device(), device("a10")
+    whole_node, three = candidate(4, 1, one, hours=1.0), candidate(3, 1, one, hours=1.2)
+    dear, elsewhere = candidate(4, 1, one, hours=9.0), candidate(1, 1, other, hours=1.0)
+    for group in ([whole_node, three, dear, elsewhere], [dear, three, elsewhere, whole_node]):
+        assert {id(c) for c in leading(group)} == {id(whole_node), id(three), id(elsewhere)}
+    assert leading([whole_node]) == [whole_node]
+    short = Shortfall(resource="x", requested=2.0, used=0.0, capacity=1.0, unit="1")
+    assert leading([candidate(1, 1, one, shortfalls=(short,))]) == []
 
 
 def test_the_refused_one_that_came_furthest_is_shown() -> None:

@@ -10,11 +10,12 @@ from functools import cache
 import pytest
 
 from gpuplan.plan.model import Evidence
+from gpuplan.plan.times import PLAIN
 from gpuplan.sizing.candidates.sized import Sized
 from gpuplan.sizing.evidence.formula import Quantity, canonical, evaluate
 from gpuplan.sizing.hardware.offers import Site
 from tests.sizing.formulas.test_dimensions import MORE
-from tests.sizing.test_kinds_told import KINDS
+from tests.sizing.test_kinds_told import KINDS, POOLS
 from tests.sizing.test_offers import shaped
 from tests.sizing.test_parallel_runs import BRIDGE, LLAMA_405B, MIXTRAL, TWO_NODES, demand
 from tests.support.sizing_cases import CASES, CHAT_8B, FULL_8B, IB, NOTEBOOKS, site, size, sized
@@ -37,7 +38,11 @@ DIVIDED = {
     "mixture that is divided": (MIXTRAL, None),
     "run of two nodes": (TWO_NODES, STORED),
 }
+LOOSE = "{mean: 99 s, p50: 99 s, p95: 99 s, p99: 99 s}"
+POOLED = POOLS.replace("{time_to_first_token: 1 s", "{time_to_first_token: %s, request_latency: %s")
 CHANGED = {
+    "pools with percentiles": POOLED % (LOOSE, LOOSE),
+    "pools with a percentile": POOLED % ("9 s", "{p95: 99 s}"),
     "replicas": CHAT_8B + SOME.format("replicas: 7, max_num_seqs: 9, cpu_cores_per_gpu: 3"),
     "sizes": CHAT_8B + SOME.format("tensor_parallel_size: 2, max_num_batched_tokens: 4096"),
     "room": CHAT_8B + SOME.format("max_model_len: 9000, gpu_memory_utilization: 0.7"),
@@ -187,3 +192,17 @@ def test_a_run_that_is_divided_is_told_as_it_is_counted(name: str) -> None:
     assert run.checkpoint_interval_seconds == every
     assert ("work.lost_share" in entries) == failures
     assert ("work.needs.network_bytes_per_s" in entries) == (work.nodes_per_replica > 1)
+
+
+@pytest.mark.parametrize("name", ["pools with percentiles", "percentiles", "percentiles of images"])
+def test_percentiles_stand_in_their_order_around_the_mean(name: str) -> None:
+    work = answer(name).workload
+    told = {metric.name: metric.estimate.value for metric in work.metrics}
+    times = {n.removesuffix("_p50") for n in told if n.endswith("_p50")}
+    assert times
+    for time in times:
+        plain = PLAIN[time]
+        of = {s: told[time if s == plain else f"{time}_{s}"] for s in ("mean", "p50", "p95", "p99")}
+        assert of["p50"] <= of["p95"] <= of["p99"]
+        assert of["mean"] <= of["p95"]
+        assert 0.3 * of["mean"] < of["p50"] < 1.5 * of["mean"]

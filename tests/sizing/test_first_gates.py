@@ -8,10 +8,13 @@ from dataclasses import replace
 
 import pytest
 
-from gpuplan.plan.model import Shortfall
+from gpuplan.plan.model import Flip, Shortfall
 from gpuplan.sizing.candidates.choose import Candidate
 from gpuplan.sizing.decide.size import tried
+from gpuplan.sizing.evidence.formula import Quantity
+from gpuplan.sizing.evidence.intervals import at_confidence
 from gpuplan.sizing.hardware.offers import GpuOffer, Site
+from gpuplan.sizing.kinds.training.judge import SizedRun
 from tests.sizing.test_kinds_told import LEARN
 from tests.support.sizing_cases import (
     BATCH,
@@ -127,3 +130,79 @@ def test_gpus_and_micro_batches_that_do_not_divide_a_batch_say_what_does(
     assert short.resource == f"even split over {over} of {parts:,} {things}"
     assert short.requested == at_once
     assert found.gpus == 8
+
+
+ON_8 = "    overrides: {gpu_count: 8}\n"
+BARE = KINDS["run"].replace("    slo: {finish_within: 2 d}\n", "") + ON_8
+
+
+def run_on_8(text: str, storage: float | None = None) -> Candidate:
+    rate = None if storage is None else Quantity(storage, "B/s", "test")
+    one = offer("h100-sxm-80gb")
+    where = Site(target="kubernetes", gpus=(one,), fabric=IB, storage_bytes_per_s=rate)
+    ((_, (found,)),) = tried(wanted(text), where)
+    return found
+
+
+@pytest.mark.parametrize(("rate", "open_"), [(2e9, True), (2.000001e9, False)])
+def test_a_dataset_that_is_read_faster_than_the_storage_is_told_with_both_rates(
+    rate: float, *, open_: bool
+) -> None:
+    text = BARE + f"    dataset: {{name: a, rate: {rate:.0f} B/s}}\n"
+    found = run_on_8(text, 2e9)
+    assert found.feasible == open_
+    assert run_on_8(text).feasible
+    if not open_:
+        (short,) = found.shortfalls
+        assert (short.resource, short.unit) == ("storage_bytes_per_s", "B/s")
+        assert (short.requested, short.used, short.capacity) == (rate, 0, 2e9)
+        assert found.flip == Flip(quantity="storage.bandwidth", now=2e9, needed=rate, unit="B/s")
+    both = BARE.replace("gpu_count: 8", "gpu_count: 16")
+    two = run_on_8(both + "    dataset: {name: a, rate: 3 GB/s}\n", 2e9)
+    assert two.feasible
+    three = run_on_8(both + "    dataset: {name: a, rate: 5 GB/s}\n", 2e9)
+    assert three.shortfalls[0].capacity == 4e9
+    assert three.flip is not None
+    assert three.flip.needed == 2.5e9
+
+
+@pytest.mark.parametrize("field", ["slo.finish_within", "deadline"])
+def test_a_run_that_ends_too_late_is_told_with_the_time_that_is_not_exceeded(field: str) -> None:
+    """Of two limits the earlier one is missed."""
+    limit = "slo: {finish_within: 1 h}" if "slo" in field else "deadline: 1 h"
+    found = run_on_8(f"{BARE}    {limit}\n")
+    layout = run_on_8(BARE).detail
+    assert isinstance(layout, SizedRun)
+    slow = at_confidence(layout.factors, 0.8)
+    late = float(f"{layout.values['time_to_finish'] * slow:.4g}")
+    (short,) = found.shortfalls
+    assert (short.resource, short.requested, short.used, short.capacity, short.unit) == (
+        "time_to_finish",
+        late,
+        0.0,
+        3600.0,
+        "s",
+    )
+    assert found.flip == Flip(quantity=field, now=3600.0, needed=late, unit="s")
+    other = "deadline: 2 h" if "slo" in field else "slo: {finish_within: 2 h}"
+    both = run_on_8(f"{BARE}    {limit}\n    {other}\n")
+    assert both.flip == found.flip
+
+
+def test_a_run_with_too_few_tokens_a_second_is_told_with_those_that_are_reached() -> None:
+    found = run_on_8(BARE + "    slo: {tokens_per_second: 9e9}\n")
+    layout = run_on_8(BARE).detail
+    assert isinstance(layout, SizedRun)
+    reached = layout.values["tokens_per_second"] / at_confidence(layout.factors, 0.8)
+    reached = float(f"{reached:.4g}")
+    (short,) = found.shortfalls
+    assert (short.resource, short.requested, short.capacity, short.unit) == (
+        "tokens_per_second",
+        9e9,
+        reached,
+        "1/s",
+    )
+    assert found.flip == Flip(quantity="slo.tokens_per_second", now=9e9, needed=reached, unit="1/s")
+    assert run_on_8(BARE + f"    slo: {{tokens_per_second: {reached:.0f}}}\n").feasible
+    more = f"    slo: {{tokens_per_second: {reached * 1.001:.0f}}}\n"
+    assert not run_on_8(BARE + more).feasible

@@ -437,3 +437,50 @@ def test_volumes_hold_what_lies_there_and_a_tenth_more(case: str) -> None:
     for volume in answer.workload.volumes:
         size = math.ceil(1.1 * lies[volume.purpose] / GIB) * GIB
         assert volume.size_bytes == size, volume.name
+
+
+# --- what is said beside ------------------------------------------------------------------------
+
+NO_PRICE = "the storage of the checkpoints of 'work' is not priced"
+NO_RATE = "the bandwidth of the storage is not stated"
+IDLE = "'work' is idle 10 h a day, $320 a day: nothing scales it"  # of a node at $32 an hour
+DRAFTS = CHAT_8B + "    speculative: {accepted_tokens: 2, draft_tokens: 3, draft_cost: 0.1}\n"
+UNTOLD = "'work' is sized with speculative decoding, which nothing turns on"
+READS = HOURLY + "    dataset: {name: corpus, rate: 10 MB/s}\n"
+NO_SIZE = "the size of the dataset is not stated"
+SAID: dict[str, tuple[str, list[str]]] = {
+    **{case: (text, []) for case, text in KINDS.items()},
+    "images": (IMAGES, [IDLE]),
+    "run": (HOURLY, [NO_PRICE]),
+    "run over nodes": (SPAN, [NO_PRICE]),
+    "pools": (POOLS, []),
+    "drafts": (DRAFTS, [UNTOLD]),
+    "drafts of one's own program": (DRAFTS + "    command: [serve]\n", []),
+    "drafts that are named": (DRAFTS.replace("{acc", "{method: ngram, acc"), []),
+    "a dataset of unknown size": (READS, [NO_PRICE, NO_SIZE]),
+    "a dataset of known size": (READS.replace("rate", "size: 1 GB, rate"), [NO_PRICE]),
+    "adapters over nodes": (
+        SPAN.replace("tokens: 1e9", "tokens: 1e9, lora: 8"),
+        [NO_PRICE],
+    ),
+}
+# And where the bandwidth of the storage is not stated.
+ASKED = ("run over nodes", "a dataset of unknown size", "a dataset of known size")
+
+
+@pytest.mark.parametrize("case", SAID)
+def test_no_more_is_said_than_a_person_should_know(case: str) -> None:
+    text, expected = SAID[case]
+    answer = sized(text, where())
+    assert sorted(d.message for d in answer.diagnostics) == sorted(expected)
+    without = [d.message for d in sized(text, where(stored=False)).diagnostics]
+    more = [NO_RATE] if case in ASKED else []
+    assert sorted(without) == sorted([*expected, *more])
+
+
+def test_what_has_a_price_is_not_called_unpriced_and_what_has_none_not_counted() -> None:
+    price = Quantity(0.1, "USD/GB/month", "test")
+    priced = replace(where(), storage_usd_per_gb_month=price)
+    assert [d.message for d in sized(HOURLY, priced).diagnostics] == []
+    free = sized(IMAGES, where(usd_per_gpu_hour=None))
+    assert [d.message for d in free.diagnostics] == ["'work' is idle 10 h a day: nothing scales it"]

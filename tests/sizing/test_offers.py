@@ -226,6 +226,32 @@ def test_a_host_keeps_its_cores_where_no_gpu_is(
     assert kept_cores(spec) == kept
 
 
+@pytest.mark.parametrize(
+    ("distances", "keeper"),
+    [
+        ([10, 32, 12, 21], 2),
+        ([10, 11, 12, 21], 1),
+        ([10, 32, 12, 11], 3),
+        ([10, 12, 12, 12], 1),  # the first of equals
+        ([10, 32, 12], 1),  # of one that tells too few, none is known
+        (None, 1),
+    ],
+)
+def test_the_nearest_node_without_gpus_keeps_the_hosts_cores(
+    distances: list[int] | None, keeper: int
+) -> None:
+    nodes = [{"cpus": f"{8 * n}-{8 * n + 7}", "distances": distances} for n in range(4)]
+    spec = HostSpec.model_validate(
+        {
+            "names": ["one"],
+            "threads_per_core": 1,
+            "numa_nodes": nodes,
+            "gpus": [{"type": GPU, "numa_node": 0}],
+        }
+    )
+    assert kept_cores(spec) == {0: 0, 1: 2, 2: 2, 3: 2} | {keeper: 4}
+
+
 def test_a_server_is_cut_into_equal_numa_nodes_or_not_at_all() -> None:
     (server,) = shapes(load_catalog(), GPU, Wanted(names=("dgx-h100",)))
     assert server.numa_nodes == 2

@@ -18,7 +18,10 @@ from gpuplan.sizing.calibration.anchors import Anchors
 from gpuplan.sizing.candidates.sized import Sized
 from gpuplan.sizing.evidence.formula import CONSTANTS, Quantity, evaluate
 from gpuplan.sizing.kinds.serving import record as serving
+from gpuplan.sizing.kinds.speech import record as hearing
 from gpuplan.sizing.kinds.training import record as training
+from gpuplan.sizing.kinds.vision import record as looking
+from gpuplan.sizing.kinds.vision import run_record as learning
 from gpuplan.sizing.memory import images
 from gpuplan.sizing.memory import serving as serving_memory
 from gpuplan.sizing.memory.cache import kept
@@ -246,3 +249,87 @@ def test_adapters_keep_what_is_trained_and_full_runs_all() -> None:
     assert rank == (16, "quantity:work.training.lora.rank")
     full = {e.quantity: e.formula for e in sized(FULL_8B).evidence}
     assert "trained_parameters" not in full["work.checkpoint_bytes"]
+
+
+# --- what binds those that read -----------------------------------------------------------------
+
+
+def scope(**values: float) -> dict[str, Quantity]:
+    return {name: Quantity(value, "s", "test") for name, value in values.items()}
+
+
+SEEN = {
+    "service_seconds": 10.0,
+    "storage_seconds": 9.0,
+    "host_seconds": 9.0,
+    "matmul_seconds": 2.0,
+    "attention_seconds": 2.0,
+    "stem_seconds": 2.0,
+    "traffic_seconds": 5.0,
+}
+
+
+@pytest.mark.parametrize(
+    ("more", "bound"),
+    [
+        ({}, "compute"),  # three parts of 2 s are longer than 5 s
+        ({"traffic_seconds": 6.1}, "memory bandwidth"),
+        *(({f"{part}_seconds": 0.9}, "memory bandwidth") for part in ("matmul", "attention")),
+        ({"stem_seconds": 0.9}, "memory bandwidth"),
+        ({"storage_seconds": 10.0}, "storage"),
+        ({"host_seconds": 10.0}, "decoding on CPU cores"),
+        ({"host_seconds": 10.0, "storage_seconds": 10.0}, "storage"),
+    ],
+)
+def test_a_program_that_looks_is_bound_by_what_is_slowest(
+    more: dict[str, float], bound: str
+) -> None:
+    assert looking.bound_by(scope(**(SEEN | more))) == bound
+
+
+LEARNED = {
+    "step_seconds": 10.0,
+    "stored_seconds": 9.0,
+    "decoded_seconds": 9.0,
+    "matmul_seconds": 2.0,
+    "attention_seconds": 2.0,
+    "traffic_seconds": 2.0,
+    "score_bytes": 6.0,
+    "train_score_traffic": 1.0,
+    "bandwidth": 4.0,  # 1.5 s
+    "exchange_seconds": 15.0,
+    "gpus": 8.0,
+    "global_batch": 32.0,  # 3.75 s of an image
+}
+
+
+@pytest.mark.parametrize(
+    ("more", "bound"),
+    [
+        ({}, "compute"),
+        ({"traffic_seconds": 2.6}, "memory bandwidth"),
+        ({"score_bytes": 8.1}, "memory bandwidth"),
+        ({"train_score_traffic": 1.4}, "memory bandwidth"),
+        ({"bandwidth": 2.9}, "memory bandwidth"),
+        ({"exchange_seconds": 16.1}, "interconnect"),
+        ({"gpus": 9.0}, "interconnect"),
+        ({"global_batch": 29.0}, "interconnect"),
+        ({"matmul_seconds": 1.7}, "interconnect"),
+        ({"attention_seconds": 1.7}, "interconnect"),
+        ({"stored_seconds": 10.0}, "storage"),
+        ({"decoded_seconds": 10.0}, "decoding on CPU cores"),
+        ({"decoded_seconds": 10.0, "stored_seconds": 10.0}, "storage"),
+    ],
+)
+def test_a_run_that_learns_from_images_is_bound_by_what_is_slowest(
+    more: dict[str, float], bound: str
+) -> None:
+    assert learning.bound_by(scope(**(LEARNED | more))) == bound
+
+
+@pytest.mark.parametrize(
+    ("reading", "bound"), [(1.1, "compute"), (1.0, "memory bandwidth"), (0.9, "memory bandwidth")]
+)
+def test_audio_is_bound_by_reading_or_by_writing(reading: float, bound: str) -> None:
+    parts = scope(reading_seconds=reading, writing_seconds=1.0)
+    assert hearing._bound_by(parts) == bound

@@ -334,6 +334,39 @@ def test_as_many_spares_as_the_nodes_leave_are_proposed_and_none(
         assert attempt.words == said
 
 
+@pytest.mark.parametrize(
+    ("counts", "hours", "needed"),
+    [
+        ((1,), 2, 2),  # a node takes 5 h, two take half of that, with a margin
+        ((1,), 48, None),  # they end it in time
+        ((4,), 3, None),
+        ((1, 1), 3, 2),
+        ((None,), 3, None),  # more of them may be bought
+        ((1, None), 3, None),
+    ],
+)
+def test_as_many_nodes_as_end_a_run_in_time_are_proposed_where_their_number_is_stated(
+    counts: tuple[int | None, ...], hours: int, needed: int | None
+) -> None:
+    asked = wanted(FULL_8B.replace("2 d", f"{hours} h"))
+    gpus = tuple(offer("h100-sxm-80gb", node_count=n) for n in counts)
+    where = Site(target="kubernetes", gpus=gpus, fabric=IB)
+    told = [a for a in attempts(asked, where) if "node.count" in a.words]
+    if needed is None:
+        assert told == []
+        return
+    (attempt,) = told
+    more = attempt.changes[0].value
+    assert isinstance(more, int)
+    assert more >= needed
+    assert attempt.words == f"`platform.node.count: {more}` instead of 1"
+    assert [o.node_count for o in attempt.site.gpus] == [more] * len(counts)
+    assert attempt.changes[0].origin.path == ("platform", "node", "count")
+    named = tuple(replace(o, node_names=("a",)) for o in gpus)
+    fixed = replace(where, gpus=named)
+    assert [a for a in attempts(asked, fixed) if "node.count" in a.words] == []
+
+
 def test_spares_of_one_nvlink_domain_say_so() -> None:
     asked = wanted(FULL_8B.replace("tokens: 1e9", "tokens: 1e9, spare_nodes: 9"))
     tray = offer("h100-sxm-80gb", node_count=4, nvlink_nodes=4)

@@ -24,13 +24,13 @@ from gpuplan.plan.model import record
 from gpuplan.sizing.calibration.anchors import Features, Term
 from gpuplan.sizing.calibration.gaussian import NOBODYS
 from gpuplan.sizing.physics.serving.service import Division, Formats
+from gpuplan.units import MILLISECOND
 from gpuplan.vendors import NVIDIA
 
 ENGINE = "tensorrt-llm"  # tuned submissions: its kernels
 LARGEST_BATCH = 3072.0
 TENSOR_PARALLEL = (1, 2, 4, 8)
 LATENT_RANKS = 8  # attention data parallelism of compressed caches
-MILLISECOND = 1e-3
 INTERACTIVE = "interactive"
 _GPUS = re.compile(r"\d+x(MI\d{3}X|[ABH]\d{3}|L\d+S?)")  # in the name of a system
 HELD = 0.6  # of the output stands in the cache on average
@@ -176,8 +176,8 @@ def _low(case: Case) -> Formats:
 
 def _scenario(case: Case) -> str:
     """Of a throughput, the metric tells it; of a latency, the notes."""
-    told = re.search(r"scenario=(\w+)", case.row["notes"])
-    text = case.metric if case.metric.endswith("_per_s") or not told else told[1].lower()
+    match = re.search(r"scenario=(\w+)", case.row["notes"])
+    text = case.metric if case.metric.endswith("_per_s") or not match else match[1].lower()
     return next((s for s in (INTERACTIVE, "offline") if s in text), "server")
 
 
@@ -208,8 +208,8 @@ def _features(run: Run, what: str) -> Features:
 
 
 def _round(case: Case) -> str:
-    told = re.search(r"Inference v([\d.]+)", case.row["notes"])
-    return told[1] if told else "?"
+    match = re.search(r"Inference v([\d.]+)", case.row["notes"])
+    return match[1] if match else "?"
 
 
 _REACHES = (

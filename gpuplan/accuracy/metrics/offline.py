@@ -21,6 +21,7 @@ from gpuplan.models.model import Transformer
 from gpuplan.sizing.calibration.anchors import Features, Term
 from gpuplan.sizing.calibration.gaussian import log2
 from gpuplan.sizing.physics.serving.service import Division
+from gpuplan.units import MILLISECOND
 
 ENGINE = "tensorrt-llm"
 LARGEST_BATCH = 2048.0
@@ -41,7 +42,6 @@ REQUESTS = {
     (20000.0, 2000.0): 1000.0,
     (32768.0, 1024.0): 1000.0,
 }
-MILLISECOND = 1e-3
 ONE_REQUEST = "batch-1 first-token"
 
 

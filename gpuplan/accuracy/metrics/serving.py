@@ -28,8 +28,8 @@ from gpuplan.sizing.hardware.offers import GpuOffer
 from gpuplan.sizing.physics.serving.replica import Replica
 from gpuplan.sizing.physics.serving.scopes import formats
 from gpuplan.sizing.physics.serving.service import Declared, Division, Service, Start, Tokens
+from gpuplan.units import MILLISECOND
 
-MILLISECOND = 1e-3
 # Where weights take more of the memory, what is left for the cache is less than their own error.
 MOST_WEIGHTS = 0.9
 PART = 1 / 16  # of a sequence; as finely those that are held are found
@@ -135,7 +135,7 @@ def served(case: Case) -> Served | str:
     replica = replica_of(
         case.model,
         case.gpu,
-        (case.engine, version(case.row["engine"]), case.precision, client),
+        (case.engine, version(case.row["engine"]), case.precision, client, _cache(case)),
         division,
         (prompt, output),
         site=site(case),
@@ -174,7 +174,7 @@ def _fit(needs: Mapping[str, float]) -> bool:
 def replica_of(
     model: Transformer,
     gpu: Gpu,
-    how: tuple[str, str, str, str],
+    how: tuple[str, str, str, str, str],
     division: Division,
     lengths: tuple[float, float],
     *,
@@ -182,12 +182,12 @@ def replica_of(
     start: Start = USUAL_START,
     repeated: float = 0.0,
 ) -> Replica:
-    """`how`: engine, release, precision, client; `lengths` are the means of prompt and answer;
-    `site` is who measured; `repeated` the part of the prompts that a cache holds."""
-    engine, release, precision, client = how
+    """`how`: engine, release, precision, client, the cache's format; `lengths` are the means of
+    prompt and answer; `site` is who measured; `repeated` the part of the prompts that a prefix
+    cache holds."""
+    engine, release, precision, client, cache_format = how
     tail = UNIFORM_P95 if client == "uniform" else 1.0
     mixed = model.checkpoint_precision == "mxfp4" or "gpt-oss" in model.identifier
-    cache_format = "auto" if precision in ("bf16", "int4") else "fp8"
     prompt, output, *tails = (
         constant(length * factor, "1", "measurement")
         for factor in (1.0, tail)
@@ -225,6 +225,14 @@ def _cached(repeated: float) -> Declared:
         return Declared()
     asked = constant(repeated, "1", "prompts that an earlier run of the client sent")
     return Declared(prefix_hit_share=asked)
+
+
+def _cache(case: Case) -> str:
+    """The cache's format: what the row says, else what public runs have. Raises `ValueError`."""
+    said = case.row.get("kv_cache_dtype", "").strip()
+    if said not in ("", "auto", "fp8"):
+        raise ValueError(f"kv_cache_dtype '{said}' is neither auto nor fp8")
+    return said or ("auto" if case.precision in ("bf16", "int4") else "fp8")
 
 
 def _client(notes: str) -> str:

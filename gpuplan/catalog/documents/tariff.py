@@ -12,18 +12,8 @@ from gpuplan.catalog.documents.base import File, Identifier, Strict, unique
 from gpuplan.catalog.documents.instance import Name
 from gpuplan.catalog.documents.ranges import Moment
 from gpuplan.catalog.documents.storage import Number
+from gpuplan.catalog.tariffs import ChargeItem
 
-ChargeItem = Literal[
-    "control-plane",
-    "control-plane-extended",
-    "load-balancer",
-    "nat-gateway",
-    "nat-traffic",
-    "internet-traffic",
-    "cross-zone-traffic",
-    "block-storage",
-    "vgpu-subscription",
-]
 ChargeUnit = Literal["USD/hour", "USD/machine/hour", "USD/GB", "USD/GB/month", "USD/year"]
 Term = Literal["1y", "3y"]
 

@@ -24,6 +24,9 @@ _ABSENT = re.compile(
     re.IGNORECASE,
 )
 
+ADDRESS = r"[0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-7]"  # of a PCI function
+SHORT_ADDRESS = r"(?:[0-9A-Fa-f]{4,8}:)?[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-7]"  # in domain 0
+CPU_VENDORS = {"GenuineIntel": "intel", "AuthenticAMD": "amd"}
 NARROWEST = 40  # columns of a terminal
 LONGEST = 2_000  # characters of a line that a terminal wrapped
 MOST_CPUS = 65_536  # more than any kernel is built for: a typing error

@@ -19,7 +19,7 @@ _GPT_NAMES = {
     "num_attention_heads": "n_head",
     "max_position_embeddings": "n_positions",
 }
-_UNLIMITED = 1_000_000_000  # no positions are learned
+UNLIMITED = 1_000_000_000  # no positions are learned
 
 
 _LLAMA = Architecture(bias_field="attention_bias", kv_heads=as_many)
@@ -78,7 +78,7 @@ DENSE: dict[str, Architecture] = {
             "num_attention_heads": "n_head",
             "max_position_embeddings": "seq_length",
         },
-        defaults={"tie_word_embeddings": True, "seq_length": _UNLIMITED},
+        defaults={"tie_word_embeddings": True, "seq_length": UNLIMITED},
     ),
     "ChatGLMForConditionalGeneration": _CHATGLM,
     "ChatGLMModel": _CHATGLM,

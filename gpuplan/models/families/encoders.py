@@ -13,10 +13,10 @@ from gpuplan.models.families.architectures import Architecture, as_many
 from gpuplan.models.families.attention import grouped, projections
 from gpuplan.models.families.experts import mlp
 from gpuplan.models.families.layers import Feed, Frame, Mixer, Parts
+from gpuplan.models.families.towers import COLOURS
 from gpuplan.models.fields import Fields
 
 _PARTS = Parts(norm_bias=True, gated_mlp=False, mlp_bias=True, attention_bias="all")
-_COLOURS = 3
 
 
 def _embeddings(fields: Fields, frame: Frame, _vocabulary: int) -> int:
@@ -102,7 +102,7 @@ def _tokens(fields: Fields) -> int:
 
 
 def _patch_embedding(fields: Fields, frame: Frame) -> int:
-    pixels = _COLOURS * fields.whole("patch_size") ** 2
+    pixels = COLOURS * fields.whole("patch_size") ** 2
     return (pixels + _patches(fields) + 2) * frame.hidden_size
 
 

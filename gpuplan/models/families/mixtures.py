@@ -9,12 +9,11 @@ from dataclasses import replace
 
 from gpuplan.models.families import attention, experts, hybrids, special, towers, windows
 from gpuplan.models.families.architectures import Architecture, as_many
-from gpuplan.models.families.dense import DENSE
+from gpuplan.models.families.dense import DENSE, UNLIMITED
 from gpuplan.models.families.layers import Feed, Frame, Parts
 from gpuplan.models.fields import Fields
 
 # States that are carried along have no longest sequence.
-_UNLIMITED = 1_000_000_000
 
 
 def _glm(fields: Fields, parts: Parts) -> Parts:
@@ -65,7 +64,7 @@ _MAMBA = Architecture(
         "num_attention_heads": 1,
         "num_key_value_heads": 1,
         "head_dim": 1,
-        "max_position_embeddings": _UNLIMITED,
+        "max_position_embeddings": UNLIMITED,
     },
 )
 # Names of Mamba 2 in Granite 4 and Falcon-H1.

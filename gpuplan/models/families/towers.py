@@ -10,7 +10,7 @@ from gpuplan.models.families.layers import Frame
 from gpuplan.models.fields import Fields
 from gpuplan.models.model import Tower
 
-_COLOURS = 3
+COLOURS = 3
 
 
 @record
@@ -96,7 +96,7 @@ def _qwen(
     vision: Fields, blocks: Blocks, out: int, *, patch_bias: bool, rest: int = 0
 ) -> tuple[Tower, ...]:
     patch, merge = vision.whole("patch_size"), vision.whole("spatial_merge_size", 2)
-    pixels = _COLOURS * vision.whole("temporal_patch_size", 2) * patch**2
+    pixels = COLOURS * vision.whole("temporal_patch_size", 2) * patch**2
     merged = blocks.hidden * merge**2
     merger = blocks.norm + merged**2 + merged + merged * out + out
     embed = pixels * blocks.hidden + blocks.hidden * patch_bias
@@ -118,7 +118,7 @@ def gemma3(fields: Fields, frame: Frame) -> tuple[Tower, ...]:
     vision = fields.within("vision_config")
     blocks, patch = _blocks(vision), vision.whole("patch_size")
     patches = (vision.whole("image_size") // patch) ** 2
-    embed = (_COLOURS * patch**2 + 1 + patches) * blocks.hidden + blocks.norm
+    embed = (COLOURS * patch**2 + 1 + patches) * blocks.hidden + blocks.norm
     projector = blocks.hidden * frame.hidden_size + blocks.hidden
     per_token = max(1, patches // fields.whole("mm_tokens_per_image", 256))
     heads = vision.whole("num_attention_heads")
@@ -130,7 +130,7 @@ def pixtral(fields: Fields, frame: Frame) -> tuple[Tower, ...]:
     vision = fields.within("vision_config")
     blocks = _blocks(vision, gated=True, attention_bias=False, mlp_bias=False, norm_bias=False)
     patch, merge = vision.whole("patch_size"), fields.whole("spatial_merge_size", 2)
-    embed = _COLOURS * patch**2 * blocks.hidden + blocks.hidden
+    embed = COLOURS * patch**2 * blocks.hidden + blocks.hidden
     merger = blocks.hidden + merge**2 * blocks.hidden**2
     projector = blocks.hidden * frame.hidden_size + frame.hidden_size**2
     heads = vision.whole("num_attention_heads")
@@ -145,7 +145,7 @@ def llama4(fields: Fields, frame: Frame) -> tuple[Tower, ...]:
     blocks, patch = _blocks(vision), vision.whole("patch_size")
     ratio = round(1 / vision.share("pixel_shuffle_ratio", 0.5))
     patches = (vision.whole("image_size") // patch) ** 2 + 1
-    embed = (_COLOURS * patch**2 + patches + 1) * blocks.hidden + 2 * blocks.norm
+    embed = (COLOURS * patch**2 + patches + 1) * blocks.hidden + 2 * blocks.norm
     inner, out = vision.whole("projector_input_dim"), vision.whole("projector_output_dim")
     shuffled = blocks.hidden * ratio**2 * inner + out**2
     projector = vision.whole("vision_output_dim") * frame.hidden_size
@@ -163,7 +163,7 @@ def kimi(fields: Fields, frame: Frame) -> tuple[Tower, ...]:
     )
     patch, merge = vision.whole("patch_size"), 4
     positions = vision.whole("init_pos_emb_height") * vision.whole("init_pos_emb_width")
-    embed = (_COLOURS * patch**2 + 1 + positions) * blocks.hidden + blocks.norm
+    embed = (COLOURS * patch**2 + 1 + positions) * blocks.hidden + blocks.norm
     merged = blocks.hidden * merge
     projector = merged**2 + merged + (merged + 1) * frame.hidden_size + blocks.norm
     heads = vision.whole("vt_num_attention_heads")
@@ -178,7 +178,7 @@ def gemma4(fields: Fields, frame: Frame) -> tuple[Tower, ...]:
     blocks = _blocks(vision, gated=True, attention_bias=False, mlp_bias=False, norm_bias=False)
     patch, more = vision.whole("patch_size"), 2 * blocks.hidden + 2 * vision.whole("head_dim")
     positions = 2 * vision.whole("position_embedding_size") * blocks.hidden
-    embed = _COLOURS * patch**2 * blocks.hidden + positions
+    embed = COLOURS * patch**2 * blocks.hidden + positions
     projector = blocks.hidden * frame.hidden_size
     heads, pooled = vision.whole("num_attention_heads"), vision.whole("pooling_kernel_size", 3)
     rest = blocks.layers * more + embed + projector
@@ -196,6 +196,6 @@ def mllama(fields: Fields, frame: Frame) -> tuple[Tower, ...]:
     ratios = len(vision.entries("supported_aspect_ratios", list, "a list of pairs")) + 1
     positions = patches * hidden + ratios * tiles * patches * hidden + 1
     ends = 2 * (ratios * tiles * hidden + 1) + 2 * blocks.norm + hidden
-    embed = _COLOURS * patch**2 * hidden + positions + ends + 2 * above
+    embed = COLOURS * patch**2 * hidden + positions + ends + 2 * above
     projector = (vision.whole("vision_output_dim") + 1) * frame.hidden_size
     return _tower(blocks, vision.whole("attention_heads"), patch, 1, embed + projector)

@@ -7,9 +7,10 @@ from decimal import ROUND_DOWN, Context, Decimal
 
 from gpuplan.placement.pools.outcome import Outcome, Weigher
 from gpuplan.plan.model import Alternative, Flip, Shortfall
-from gpuplan.sizing.candidates.choose import MICRO, Candidate, furthest, leading
+from gpuplan.sizing.candidates.choose import Candidate, furthest, leading
 from gpuplan.sizing.decide.searched import Search
 from gpuplan.sizing.evidence.formula import canonical
+from gpuplan.units import MICRO
 
 PARALLEL = ("serving", "batch")  # the GPUs of a replica split its layers
 SLACK = 1e-9

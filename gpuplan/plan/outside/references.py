@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from gpuplan.diagnostics import Diagnostic, error
+from gpuplan.diagnostics import AGAIN, Diagnostic, error
 
 if TYPE_CHECKING:
     from gpuplan.plan.model import Plan
@@ -15,7 +15,7 @@ def missing(place: str, referrer: str, name: str) -> Diagnostic:
     return error(
         "GP952",
         f"{place}: {referrer} refers to '{name}', which the plan does not hold",
-        help="compile the stack again from its manifest",
+        help=AGAIN,
     )
 
 

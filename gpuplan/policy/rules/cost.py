@@ -7,6 +7,7 @@ from decimal import Decimal
 from fractions import Fraction
 
 from gpuplan.money.parts import age_days
+from gpuplan.plan.costs.units import ENDS
 from gpuplan.plan.model import Alternative, Workload
 from gpuplan.policy.api import Finding, Subject
 from gpuplan.units import HOURS_PER_MONTH, format_usd
@@ -27,17 +28,13 @@ def over_time(usd_per_hour: Decimal, workload: Workload) -> tuple[Decimal, str]:
     return usd_per_hour * part, f"{format_usd(usd_per_hour * workload.run_hours)} of the run"
 
 
-# Runs that end: an hourly price says nothing about what the whole run costs.
-ENDING = ("training", "finetuning", "batch")
-
-
 def saving(workload: Workload, candidate: Alternative) -> Fraction | None:
     """The part of the workload's cost that the candidate would save (negative when it is dearer);
     None when it failed a gate or when the two cannot be compared."""
     own, flip = workload.usd_per_hour, candidate.flip
     if candidate.shortfalls or candidate.gate not in ("cost", "override") or not own:
         return None
-    if workload.task in ENDING:
+    if workload.task in ENDS:  # an hourly price says nothing about what the whole run costs
         if flip is not None and flip.quantity == "usd_per_gpu_hour" and flip.needed > 0:
             return 1 - Fraction(str(flip.now)) / Fraction(str(flip.needed))
         return None
@@ -116,11 +113,11 @@ def _risk(subject: Subject, workload: Workload, candidate: Alternative) -> str:
     return f"; risk: {moved}" if moved else ""
 
 
-def _moved(here: str | None, there: str | None) -> str:
+def _moved(here: str | None, elsewhere: str | None) -> str:
     """What a move to nodes elsewhere asks for; "" where it is no move."""
-    if not here or not there:
+    if not here or not elsewhere:
         return ""
-    (provider, *place), (other, *away) = here.split(", "), there.split(", ")
+    (provider, *place), (other, *away) = here.split(", "), elsewhere.split(", ")
     if provider != other:
         return f"{other} is another provider: quota, images and data have to be there first"
     if place and away and place[0] != away[0]:

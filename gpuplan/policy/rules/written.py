@@ -166,7 +166,7 @@ def _node(item: Written, machine: Machine) -> Iterator[Finding]:
             yield _finding(item, memory, said, (most, "B"), f"{MORE} without the system's")
     if gpus is not None:
         parts = [part.split(":") for part in gpus.value.split(",")]
-        whole = [p for p in parts if p[0] == "gpu" and "." not in "".join(p[1:-1])]
+        whole = [p for p in parts if p[0] == "gpu" and "." not in "".join(p[:-1])]
         count = sum(_plain(p[-1]) or 0 for p in whole)
         if count > machine.gpus:
             yield _finding(item, gpus, count, (machine.gpus, "GPUs"), MORE)

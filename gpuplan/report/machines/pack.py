@@ -11,10 +11,9 @@ from gpuplan.plan.serialize import to_tree
 from gpuplan.render.text import COLUMNS, wrapped
 from gpuplan.report.machines.layout import layouts, place
 from gpuplan.report.machines.refusals import preempted, refusals
-from gpuplan.units import format_usd, plural, significant
+from gpuplan.units import MICROS, format_usd, plural, significant
 
 LABEL = 16
-MICRO = 1_000_000
 LISTED = 12  # moves and refusals that are shown without --all
 LINES = 48  # of the layout
 CENT = 10_000  # micro-USD
@@ -106,7 +105,7 @@ def gap_hosts(result: Result) -> float:
 
 
 def _usd(micro: int) -> str:
-    return format_usd(micro / MICRO)
+    return format_usd(micro / MICROS)
 
 
 def _hosts(problem: Problem, result: Result) -> Iterator[str]:
@@ -176,11 +175,11 @@ def tree(problem: Problem, result: Result) -> dict[str, Any]:
         "growth_items": growth,
         "gpus_used": len(used_gpus(result)),
         "hosts_used": hosts,
-        "usd_per_hour": result.cost / MICRO,
-        "bound_usd_per_hour": result.bound / MICRO,
+        "usd_per_hour": result.cost / MICROS,
+        "bound_usd_per_hour": result.bound / MICROS,
         "bound_hosts": result.bound_hosts,
         "gap": round(gap(result), 6),
-        "gap_usd_per_hour": (result.cost - result.bound) / MICRO,
+        "gap_usd_per_hour": (result.cost - result.bound) / MICROS,
         "gap_hosts": round(gap_hosts(result), 3),
         "hosts": [
             {
@@ -188,7 +187,7 @@ def tree(problem: Problem, result: Result) -> dict[str, Any]:
                 "gpu": k.gpu,
                 "used": used.get(k.name, 0),
                 "available": k.available,
-                "usd_per_hour": k.cost / MICRO,
+                "usd_per_hour": k.cost / MICROS,
                 "rented": None if k.place is None else ", ".join(k.place),
             }
             for k in problem.hosts

@@ -6,9 +6,8 @@ from collections.abc import Container, Iterator
 
 from gpuplan.fleet.problem import PRIORITIES, Addition, Problem, Refused, Result
 from gpuplan.report.machines.layout import host_name, place
-from gpuplan.units import format_quantity, format_usd, plural
+from gpuplan.units import MICROS, format_quantity, format_usd, plural
 
-MICRO = 1_000_000
 NEEDS = {"gpus": "GPU", "cpu_cores": "CPU core", "virtual_functions": "virtual function"}
 
 
@@ -26,7 +25,7 @@ def _enough(problem: Problem, item: Refused, more: Addition) -> str:
     """`1 more gpu-node ($16.00/h)`, `2 more CPU cores on gpu-01, for one`."""
     if more.resource == "hosts":
         return (
-            f"{more.amount:,.0f} more {more.host_type} ({format_usd((more.cost or 0) / MICRO)}/h)"
+            f"{more.amount:,.0f} more {more.host_type} ({format_usd((more.cost or 0) / MICROS)}/h)"
         )
     if more.resource == "host_memory":
         amount = f"{format_quantity(more.amount, 'B')} more of host memory"

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 
 from gpuplan.manifest.v1 import Workload
-from gpuplan.models.model import Model, Speech, Transformer, Vision
+from gpuplan.models.model import Diffusion, Model, Speech, Transformer, Vision
 from gpuplan.sizing.ask import fields as f
 from gpuplan.sizing.ask.fields import Kind, ManifestField
 from gpuplan.sizing.ask.given import Given
@@ -114,11 +114,18 @@ def _precision(kind: Kind, model: Model | None, workload: Workload) -> Given:
     name = precision_of(kind, model, workload)
     source = f"manifest: workloads.{workload.name}.precision"
     if not workload.precision:
-        reason = (
-            "of mixed-precision training" if kind == "training" else "as the weights are published"
-        )
-        source = f"default: precision ({name}, {reason})"
+        source = f"default: precision ({name}, {_reason(kind, model, name)})"
     return Given(weight_bytes(model, name), "B", source, f.PRECISION)
+
+
+def _reason(kind: Kind, model: Model | None, name: str) -> str:
+    """Why the precision is `name` where none is written."""
+    if kind == "training":
+        return "of mixed-precision training"
+    if kind in (*f.VISION, *f.LOOKING):
+        return "as networks that read images were measured"
+    stored = name if model is None or isinstance(model, Diffusion) else model.checkpoint_precision
+    return f"of weights in {stored}" if stored != name else "as the weights are published"
 
 
 def precision_of(kind: Kind, model: Model | None, workload: Workload) -> str:

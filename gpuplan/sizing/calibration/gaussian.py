@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Callable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -64,12 +65,13 @@ class Process:
         self._squares = [t.amplitude**2 for t in self.terms]
         self._fading = [n for n, t in enumerate(self.terms) if t.scales]
         self._take = [taker(t.same) for t in self.terms]
-        columns = [list(map(_told, picked(points, t.same))) for t in self.terms]
+        columns = [_all_told(picked(points, t.same)) for t in self.terms]
         self._members = [Groups(column) for column in columns]
         self._kinds: dict[Keys, int] = {}
         keys = list(zip(*columns, strict=True)) if columns else []
         self._kind = [self._kinds.setdefault(k, len(self._kinds)) for k in keys]
         self._keys = list(self._kinds)
+        self._alike = [Groups([key[n] for key in self._keys]) for n in range(len(self.terms))]
         self._where = {n: _scaled(points, self.terms[n]) for n in self._fading}
         self._noises, self._weights = points.noises, points.weights
         self._sums: dict[tuple[int, object], float] = {}
@@ -103,7 +105,7 @@ class Process:
 
     def _summed(self, n: int, features: Features, axis: int) -> tuple[float, dict[float, float]]:
         """The length of an axis, and the points' shares in the mean by their place on it."""
-        here, there = self._here(n, features), self._apart(n, axis)
+        here, apart = self._here(n, features), self._apart(n, axis)
         rest, square, sums = (
             (*here[:axis], *here[axis + 1 :]),
             self._squares[n],
@@ -111,7 +113,7 @@ class Process:
         )
         weights, exp, dist = self._weights, math.exp, math.dist
         for i in self._members[n][self._take[n](features)]:
-            place, others = there[i]
+            place, others = apart[i]
             share = square * weights[i] * exp(-(dist(rest, others) ** 2) / 2)
             sums[place] = sums.get(place, 0.0) + share
         return self.terms[n].scales[axis][1], sums
@@ -147,9 +149,8 @@ class Process:
 
     def nearest(self, features: Features, among: Sequence[int]) -> list[tuple[float, int]]:
         """Of the points `among`, those with the largest covariance, and that."""
-        values = self._column(features, among)
-        ranked = sorted(zip(values, among, strict=True), key=lambda pair: (-pair[0], pair[1]))
-        return [(value, i) for value, i in ranked[:NEIGHBOURS] if value > 0]
+        ranked = sorted([(-value, i) for value, i in self._column(features, among) if value > 0])
+        return [(-value, i) for value, i in ranked[:NEIGHBOURS]]
 
     def sigma(self, features: Features, nearest: Sequence[tuple[float, int]]) -> float:
         """The standard deviation of a new measurement, given the points that `nearest` found."""
@@ -165,25 +166,34 @@ class Process:
         prior = math.fsum(s for s, key in squares if key is not None) + self.noise**2
         return math.sqrt(max(prior - known, self.noise**2))
 
+    def apart(self, one: Features, other: Features) -> float:
+        """The variance of the difference of two settings that differ in numbers alone."""
+        return math.fsum(
+            2 * self._squares[n] * (1 - fading(self._here(n, one), self._here(n, other)))
+            for n in self._fading
+        )
+
     def _here(self, n: int, features: Features) -> Place:
         return tuple([float(features[name]) / length for name, length in self.terms[n].scales])
 
-    def _column(self, features: Features, among: Sequence[int]) -> list[float]:
-        keys = tuple([_told(take(features)) for take in self._take])
+    def _column(self, features: Features, among: Sequence[int]) -> Iterator[tuple[float, int]]:
+        """The covariance of each point that shares a term."""
         places = {n: self._here(n, features) for n in self._fading}
-        known: dict[int, tuple[float, list[int]]] = {}
-        covariances = []
+        common, near = defaultdict[int, list[float]](list), defaultdict[int, list[int]](list)
+        for n, take in enumerate(self._take):
+            for kind in self._alike[n][take(features)]:
+                if n in places:
+                    near[kind].append(n)
+                else:
+                    common[kind].append(self._squares[n])
+        known = {kind: math.fsum(common[kind]) for kind in (*common, *near)}
+        kinds = self._kind
         for i in among:
-            kind = self._kind[i]
-            if kind not in known:
-                there = self._keys[kind]
-                near = [n for n in self._fading if keys[n] == there[n] is not None]
-                known[kind] = self._common(keys, there), near
-            total, near = known[kind]
-            for n in near:
-                total += self._squares[n] * fading(places[n], self._where[n][i])
-            covariances.append(total)
-        return covariances
+            if (kind := kinds[i]) in known:
+                total = known[kind]
+                for n in near.get(kind, ()):
+                    total += self._squares[n] * fading(places[n], self._where[n][i])
+                yield total, i
 
     def _between(self, i: int, j: int) -> float:
         """The covariance of two points."""
@@ -210,6 +220,11 @@ def picked(points: Points, same: Sequence[str]) -> list[object]:
     """The texts `same` of every point, as `Process` compares them."""
     take = taker([points.names.index(name) for name in same])
     return [take(texts) for texts in points.texts]
+
+
+def _all_told(keys: Sequence[object]) -> list[object]:
+    shared = {key: _told(key) for key in set(keys)}  # thousands of points have a few hundred
+    return [shared[key] for key in keys]
 
 
 def _told(key: object) -> object:

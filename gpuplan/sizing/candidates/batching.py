@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import partial
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from gpuplan.sizing.ask.demand import SERVICES, PoolingDemand, VisionDemand, accepted, asked
 from gpuplan.sizing.candidates.choose import Candidate
@@ -20,10 +20,11 @@ from gpuplan.sizing.candidates.replicas import (
     arriving,
     busiest,
     counted,
+    record_replicas,
     too_slow,
 )
 from gpuplan.sizing.candidates.settle import Settled
-from gpuplan.sizing.candidates.sheets import ALL_REQUESTS, PEAK
+from gpuplan.sizing.candidates.sheets import ALL_REQUESTS, MEAN_LOAD, PEAK, RUNNING
 from gpuplan.sizing.evidence.formula import Quantity
 from gpuplan.sizing.evidence.sheet import Scope, Sheet, floats, sheet
 from gpuplan.sizing.hardware.devices import Device
@@ -75,6 +76,14 @@ def load_limit(demand: Batching, times: Sheet, values: Values, slowness: float) 
     if not asked(demand):
         return IDLE_ROOM.value
     return busiest(demand, lambda load: latencies(demand, times, values, load), slowness)
+
+
+class Answers(NamedTuple):
+    """What is told of a load: the rates of its things, a service's latencies, a batch's end."""
+
+    rates: Sheet
+    times: Sheet
+    finish: Sheet
 
 
 class Evaluated(Protocol):
@@ -134,9 +143,19 @@ def _candidate(
     return counted(demand, device, layout, sheet(values), filled, finish=finish, served=served)
 
 
-def record_load_limit(settled: Settled[Batching], scope: Scope, limit: float) -> Scope:
-    """`scope` with the `limit` of a service's load."""
-    if not isinstance(settled.demand, SERVICES):
-        return scope
-    solved = Quantity(limit, "1", SOLVED) if asked(settled.demand) else IDLE_ROOM
-    return scope | {"load_limit": settled.ledger.given("load_limit", solved)}
+def record_load(
+    settled: Settled[Batching], candidate: Candidate, scope: Scope, limit: float, answers: Answers
+) -> tuple[Scope, float]:
+    """`scope` with the replicas and how they are loaded, a service's up to `limit`; and how many
+    requests run at once."""
+    demand, ledger = settled.demand, settled.ledger
+    if not isinstance(demand, SERVICES):
+        scope = record_replicas(settled, candidate, needed(demand), scope)
+        scope = (FULL + answers.rates + answers.finish).record(ledger, scope)
+        return scope, scope["replicas"].value
+    solved = Quantity(limit, "1", SOLVED) if asked(demand) else IDLE_ROOM
+    scope = scope | {"load_limit": ledger.given("load_limit", solved)}
+    scope = record_replicas(settled, candidate, needed(demand), scope)
+    scope = (CAPACITY + answers.rates + answers.times + RUNNING).record(ledger, scope)
+    MEAN_LOAD.record(ledger, scope | {"mean_rate": demand.arrivals.mean})
+    return scope, scope["concurrency"].value

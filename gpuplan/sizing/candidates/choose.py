@@ -21,10 +21,10 @@ from gpuplan.sizing.evidence.formula import canonical
 from gpuplan.sizing.hardware.devices import Device
 from gpuplan.sizing.hardware.offers import GpuOffer
 from gpuplan.sizing.hardware.power import most_watts
+from gpuplan.units import MICRO
 
 MOST_REPLICAS = 10_000.0
 RACK = "rack_power"
-MICRO = Decimal("0.000001")
 
 Rank = tuple[bool, float, float, str, str, int]
 

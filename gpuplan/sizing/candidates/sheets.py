@@ -13,6 +13,16 @@ PEAK = sheet("""
 ALL_REQUESTS = sheet("""
     all_requests: 1 = requests * growth  # all requests at the end of the horizon
 """)
+ONE_REPLICA = ALL_REQUESTS + sheet("""
+    replicas: 1 = 1  # one, without a time limit
+""")
+RUN_COST = sheet("""
+    usd_per_run: USD = usd_per_hour * time_to_finish / hour  # the whole run
+""")
+CHECKPOINTS_KEPT = sheet("""
+    checkpoints_kept_bytes: B = 3 * checkpoint_bytes
+        # two that are kept and one that is being written
+""")
 MEAN_LOAD = sheet("""
     mean_load: 1 = mean_rate / requests_per_second  # part of the capacity that busy hours use
 """)

@@ -20,6 +20,7 @@ from gpuplan.sizing.ask.demand import (
     PoolingServiceDemand,
     ServingDemand,
     SpeechDemand,
+    SpeechServiceDemand,
     VisionDemand,
     VisionServiceDemand,
 )
@@ -54,10 +55,10 @@ def capacities(
     if isinstance(demand, ServingDemand) and demand.disaggregated:
         demand, splitting = replace(demand, disaggregated=False), True
     asked = without(demand, OWN)
-    there = tuple(o if o.node_count else replace(o, node_count=nodes) for o in site.gpus)
-    bought = {id(new) for new, old in zip(there, site.gpus, strict=True) if not old.node_count}
+    offers = tuple(o if o.node_count else replace(o, node_count=nodes) for o in site.gpus)
+    bought = {id(new) for new, old in zip(offers, site.gpus, strict=True) if not old.node_count}
     answers = []
-    for offer, group in tried(asked, replace(site, gpus=there)):
+    for offer, group in tried(asked, replace(site, gpus=offers)):
         if demand.overrides.gpu in (None, offer.gpu.identifier):
             one = _capacity(asked, offer, group, assumed=id(offer) in bought)
             answers.append(replace(one, split=_split(asked, offer, site)) if splitting else one)
@@ -161,7 +162,8 @@ def _served(demand: ModelDemand, candidate: Candidate) -> Served:
         factors, basis = layout.reader.interval
         return Served(candidate, count, rate, readers.slowness(demand, layout), factors, basis)
     if isinstance(layout, LimitedTranscriber) and isinstance(demand, SpeechDemand):
-        rate = layout.rate
+        service = isinstance(demand, SpeechServiceDemand)
+        rate = layout.rate if service else transcribers.full_rate(layout.values)
         factors, basis = layout.transcriber.interval
         slow = transcribers.slowness(demand, layout.transcriber)
         return Served(candidate, count, rate, slow, factors, basis)

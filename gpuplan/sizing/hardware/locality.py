@@ -92,7 +92,7 @@ class Locality:
         return ledger.derive(
             name,
             MEMORY_PART,
-            memory=Quantity(self.memory_bytes, "B", self.source),
+            memory=self._memory,
             kept_memory=self.kept_memory(ledger, kept),
             gpus=Quantity(self.gpus, "1", self.source),
         )
@@ -106,15 +106,14 @@ class Locality:
             name,
             KEPT_BESIDE_PAGES,
             least_kept=self.least_kept(ledger, f"least_{name}"),
-            memory=Quantity(self.memory_bytes or 0, "B", self.source),
+            memory=self._memory,
             hugepages=Quantity(self.stated_pages, "1", f"{self.source}, hugepages"),
             page=constant(window.PAGE_BYTES, "B", "size of a huge page"),
         )
 
     def least_kept(self, ledger: Ledger, name: str) -> Quantity:
         """What it must keep."""
-        assert self.memory_bytes is not None
-        memory = Quantity(self.memory_bytes, "B", self.source)
+        memory = self._memory
         if self.stated_memory_bytes is not None:
             stated = Quantity(self.stated_memory_bytes, "B", f"{self.source}, reserved_memory")
             return ledger.given(name, stated)
@@ -141,7 +140,13 @@ class Locality:
         return self._pages(self.least_kept(Ledger(self.name), "kept"))
 
     def _pages(self, kept: Quantity) -> int:
-        return max(0, int(((self.memory_bytes or 0) - kept.value) // window.PAGE_BYTES))
+        return max(0, int((self._memory.value - kept.value) // window.PAGE_BYTES))
+
+    @property
+    def _memory(self) -> Quantity:
+        """The memory, which is known."""
+        assert self.memory_bytes is not None
+        return Quantity(self.memory_bytes, "B", self.source)
 
 
 def localities(spec: HostSpec, at: Origin, *, guests: bool) -> Iterator[Locality]:
@@ -169,11 +174,14 @@ def of_shape(shape: Shape, *, guests: bool) -> Locality:
     cannot be equal."""
     nodes = shape.numa_nodes or 1
     nodes = nodes if shape.gpus % nodes == 0 else 1
+    cores, memory = shape.cpu_cores, shape.memory_bytes
+    assert cores is not None
+    assert memory is not None
     return Locality(
         name=f"a NUMA node of {shape.name}",
         gpus=shape.gpus // nodes,
-        cores=(shape.cpu_cores or 0) // nodes,
-        memory_bytes=(shape.memory_bytes or 0) // nodes,
+        cores=cores // nodes,
+        memory_bytes=memory // nodes,
         guests=guests,
         source=shape.source,
     )

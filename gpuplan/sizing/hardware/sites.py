@@ -17,9 +17,11 @@ def joined(site: Site) -> Site:
         if first is None:
             kinds[key] = offer
         else:
+            assert first.node_count is not None
+            assert offer.node_count is not None
             kinds[key] = replace(
                 first,
-                node_count=(first.node_count or 0) + (offer.node_count or 0),
+                node_count=first.node_count + offer.node_count,
                 node_names=(*first.node_names, *offer.node_names),
             )
     return replace(site, gpus=tuple(kinds.values()))

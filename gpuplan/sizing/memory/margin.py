@@ -9,6 +9,8 @@ from gpuplan.sizing.evidence.formula import Quantity, constant
 from gpuplan.sizing.evidence.intervals import Factors, metric, quantile
 from gpuplan.sizing.evidence.sheet import Sheet, sheet
 
+USABLE = constant(0.85, "1", "the allocator keeps the rest in fragments (rule GP102)")  # of a run
+
 
 def interval(high: float, confidence: float, cited: str) -> dict[str, Quantity]:
     """The end of the interval of memory, and which part of the way there is asked for."""
@@ -39,6 +41,11 @@ def _on(parts: str) -> Sheet:
         used_bytes: B = {parts} + overhead_bytes
             # what is not exceeded with that confidence
     """)
+
+
+SERVED = margin("weights_bytes + kv_cache_bytes + activations_bytes") + sheet("""
+    usable_bytes: B = floor(memory_bytes * gpu_memory_utilization)  # what the engine may take
+""")
 
 
 def gpu_memory_metric(scope: Mapping[str, Quantity], factors: Factors, basis: Basis) -> Metric:

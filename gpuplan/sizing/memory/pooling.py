@@ -9,7 +9,7 @@ from gpuplan.models.model import Transformer
 from gpuplan.sizing.evidence.formula import Quantity
 from gpuplan.sizing.evidence.sheet import Scope, Sheet, sheet
 from gpuplan.sizing.hardware.devices import Device
-from gpuplan.sizing.memory.margin import interval, margin
+from gpuplan.sizing.memory.margin import SERVED, interval
 from gpuplan.sizing.memory.serving import engine_memory, step_tokens
 
 # 90 % of serving's memory is known to 3 %; of readers nothing was measured.
@@ -33,16 +33,13 @@ _CACHE = {
         # a decoder keeps the keys and values of a step's tokens""",
     False: "0 * context_bytes  # an encoder keeps nothing",
 }
-_USABLE = sheet("""
-    usable_bytes: B = floor(memory_bytes * gpu_memory_utilization)  # what the engine may take
-""")
 
 
 @cache
 def memory(model: Transformer) -> Sheet:
     """Needs the shape and `memory_scope`."""
     parts = sheet(_MEMORY.format(cache=_CACHE[model.causal]))
-    return parts + margin("weights_bytes + kv_cache_bytes + activations_bytes") + _USABLE
+    return parts + SERVED
 
 
 def memory_scope(model: Transformer, device: Device, engine: str) -> Scope:

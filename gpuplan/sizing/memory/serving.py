@@ -24,7 +24,7 @@ from gpuplan.sizing.data.serving_memory import (
 from gpuplan.sizing.evidence.formula import Quantity, constant
 from gpuplan.sizing.evidence.sheet import Sheet, sheet
 from gpuplan.sizing.memory.cache import Kept, cache_bytes
-from gpuplan.sizing.memory.margin import gpu_memory_metric, interval, margin
+from gpuplan.sizing.memory.margin import SERVED, gpu_memory_metric, interval
 from gpuplan.units import GIB
 
 CONSTANTS: dict[str, Quantity] = {
@@ -113,9 +113,6 @@ _STAGED_CACHE = sheet("""
         # 95th percentile of the sum over the running requests of each stage's batch, at least the
         # longest one; half a block of each is empty
 """)
-_USABLE = margin("weights_bytes + kv_cache_bytes + activations_bytes") + sheet("""
-    usable_bytes: B = floor(memory_bytes * gpu_memory_utilization)  # what the engine may take
-""")
 
 
 def _limits(*, spread: bool) -> Sheet:
@@ -124,7 +121,7 @@ def _limits(*, spread: bool) -> Sheet:
         own_bytes: B = context_bytes + link_bytes * min(1, {ranks} - 1)
             # context, graphs and allocator of the engine; buffers between GPUs
     """)
-    return own + _USABLE
+    return own + SERVED
 
 
 @cache

@@ -7,14 +7,13 @@ import re
 
 from gpuplan.inventory.facts import Reader, Reading
 from gpuplan.inventory.readers.gather import Gathering
-from gpuplan.inventory.readers.words import Line, lines_of, pci_address
+from gpuplan.inventory.readers.words import ADDRESS, Line, lines_of, pci_address
 from gpuplan.source import SourceDocument
 
 TOOL = "/sys/class"
-_ADDRESS = r"[0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-7]"
 _LINK = re.compile(
     r"(?:^|[\s/])(?P<name>[^\s/]{1,64}) -> (?:\.\./|/sys/)\S*?/pci[0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}/"
-    rf"(?P<path>(?:{_ADDRESS}/)+)(?P<kind>infiniband|net|nvme)/(?P<same>[^\s/]+)\s*$"
+    rf"(?P<path>(?:{ADDRESS}/)+)(?P<kind>infiniband|net|nvme)/(?P<same>[^\s/]+)\s*$"
 )
 _KINDS = {"infiniband": "nic", "net": "nic", "nvme": "nvme"}
 

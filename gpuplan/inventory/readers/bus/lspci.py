@@ -9,13 +9,12 @@ from gpuplan.inventory.facts import Reader, Reading
 from gpuplan.inventory.readers.bus.lspci_details import DETAILS
 from gpuplan.inventory.readers.gather import Gathering
 from gpuplan.inventory.readers.pci import MELLANOX, NVIDIA, Function, Functions
-from gpuplan.inventory.readers.words import Line, lines_of, pci_address, unwrapped
+from gpuplan.inventory.readers.words import SHORT_ADDRESS, Line, lines_of, pci_address, unwrapped
 from gpuplan.source import Place, SourceDocument
 
 TOOL = "lspci"
-_ADDRESS = r"(?:[0-9A-Fa-f]{4,8}:)?[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-7]"
 _FIRST = re.compile(
-    rf"(?P<path>(?:[0-9A-Fa-f:.]+/)*)(?P<slot>{_ADDRESS}) "
+    rf"(?P<path>(?:[0-9A-Fa-f:.]+/)*)(?P<slot>{SHORT_ADDRESS}) "
     r"(?:(?P<only>[0-9a-f]{4})|(?P<class>[A-Z0-9][^:\[]*?)(?: \[(?P<code>[0-9a-f]{4})\])?): "
     r"(?P<name>.*)"
 )

@@ -8,18 +8,25 @@ from gpuplan.inventory.facts import Reader, Reading
 from gpuplan.inventory.readers.bus.lspci import CLASSES, OTHER_CLASS, product_words
 from gpuplan.inventory.readers.gather import Gathering
 from gpuplan.inventory.readers.pci import Function, Functions
-from gpuplan.inventory.readers.words import Line, Word, lines_of, pci_address, unwrapped, whole
+from gpuplan.inventory.readers.words import (
+    SHORT_ADDRESS,
+    Line,
+    Word,
+    lines_of,
+    pci_address,
+    unwrapped,
+    whole,
+)
 from gpuplan.source import SourceDocument
 
 TOOL = "lspci -mm"
-_ADDRESS = r"(?:[0-9A-Fa-f]{4,8}:)?[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-7]"
 _TAG = re.compile(
     r"(?P<tag>[A-Za-z]+):\t+ *(?P<value>.*)|(?P<spaced>[A-Z][A-Za-z]+): +(?P<rest>.*)"
 )
-_SLOT = re.compile(rf"(?:Slot|Device):[ \t]+{_ADDRESS}\s*$", re.MULTILINE)
+_SLOT = re.compile(rf"(?:Slot|Device):[ \t]+{SHORT_ADDRESS}\s*$", re.MULTILINE)
 _QUOTED = re.compile(r'"((?:[^"\\]|\\.)*)"')
-_LINE = re.compile(rf'({_ADDRESS}) +"')
-_BEGINS = re.compile(rf"[A-Z][A-Za-z]+:\s|{_ADDRESS} ")
+_LINE = re.compile(rf'({SHORT_ADDRESS}) +"')
+_BEGINS = re.compile(rf"[A-Z][A-Za-z]+:\s|{SHORT_ADDRESS} ")
 _CODE = re.compile(r"(.*?) ?\[([0-9a-f]{4})\]$|([0-9a-f]{4})$")
 _USED = frozenset(("Slot", "Class", "Vendor", "Device", "NUMANode", "IOMMUGroup"))
 _TAGS = _USED | {"SVendor", "SDevice", "PhySlot", "Rev", "ProgIf", "Driver", "Module", "DTNode"}
@@ -104,7 +111,7 @@ class _Parser:
     def _quoted(self, line: Line) -> None:
         """`17:00.0 "3D controller" "NVIDIA Corporation" "Device 2330" -ra1 …`"""
         self.end()
-        slot = line.words(_ADDRESS)[0]
+        slot = line.words(SHORT_ADDRESS)[0]
         address = pci_address(slot.text)
         words = [line.group(m, 1) for m in _QUOTED.finditer(line.text)]
         if address is None or len(words) < 3:

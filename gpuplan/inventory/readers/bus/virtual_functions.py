@@ -8,15 +8,14 @@ from dataclasses import dataclass
 
 from gpuplan.inventory.facts import Reader, Reading, Subject
 from gpuplan.inventory.readers.gather import Gathering
-from gpuplan.inventory.readers.words import Line, lines_of, pci_address
+from gpuplan.inventory.readers.words import ADDRESS, Line, lines_of, pci_address
 from gpuplan.source import Place, SourceDocument
 
 TOOL = "virtfn links"
-_ADDRESS = r"[0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-7]"
-_OWNER = rf"(?:(?P<address>{_ADDRESS})|/sys/class/(?:net|infiniband)/(?P<name>[^/\s]+)/device)"
+_OWNER = rf"(?:(?P<address>{ADDRESS})|/sys/class/(?:net|infiniband)/(?P<name>[^/\s]+)/device)"
 _LINK = re.compile(
     rf"(?:{_OWNER}/|(?:^|\s))virtfn(?P<number>[0-9]{{1,9}}) -> "
-    rf"(?:\S*/)?(?P<function>{_ADDRESS})(?=/|\s|$)"
+    rf"(?:\S*/)?(?P<function>{ADDRESS})(?=/|\s|$)"
 )
 _HEAD = re.compile(rf"\S*?{_OWNER}/?:\s*$")
 _LISTED = "lrwxrwxrwx"  # how `ls -l` begins a link

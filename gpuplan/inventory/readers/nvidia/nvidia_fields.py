@@ -21,6 +21,7 @@ from gpuplan.source import Place
 
 _UUID = re.compile(r"GPU-[0-9A-Za-z]{8}(?:-[0-9A-Za-z]{4}){3}-[0-9A-Za-z]{12}")
 _WIDTH = re.compile(r"x?([0-9]{1,2})x?")
+UNREACHABLE = "the driver cannot reach this GPU: reset it or look into the kernel's log"  # a help
 FAULTS = re.compile(
     r"\[?(?:unknown error|gpu is lost|gpu requires reset|err!|insufficient permissions|"
     r"insufficient power|gpu access blocked.*|unable to determine.*|unknown)\]?",
@@ -114,7 +115,7 @@ def _report_faults(gathering: Gathering, subject: Subject, faults: list[tuple[st
             f"{names} of GPU {subject[1]}",
             faults[0][1],
             "a value",
-            "the driver cannot reach this GPU: reset it or look into the kernel's log",
+            UNREACHABLE,
         )
 
 

@@ -7,7 +7,7 @@ from itertools import zip_longest
 
 from gpuplan.inventory.facts import Reader, Reading, Subject
 from gpuplan.inventory.readers.gather import Gathering
-from gpuplan.inventory.readers.nvidia.nvidia_fields import FAULTS, add_identities, uuid
+from gpuplan.inventory.readers.nvidia.nvidia_fields import FAULTS, UNREACHABLE, add_identities, uuid
 from gpuplan.inventory.readers.words import Line, Word, absent, lines_of
 from gpuplan.source import SourceDocument
 
@@ -39,8 +39,7 @@ def add_listed(gathering: Gathering, line: Line, match: re.Match[str]) -> Subjec
     index, product = line.group(match, "index"), line.group(match, "product")
     gathering.add(subject, "index", int(index.text), index.place)
     if FAULTS.fullmatch(product.text):
-        remedy = "the driver cannot reach this GPU: reset it or look into the kernel's log"
-        gathering.not_understood(f"the product of {subject[1]}", product, "a name", remedy)
+        gathering.not_understood(f"the product of {subject[1]}", product, "a name", UNREACHABLE)
     elif not absent(product.text):
         gathering.add(subject, "product", product.text, product.place)
     written = line.group(match, "uuid")

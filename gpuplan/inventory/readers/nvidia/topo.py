@@ -11,12 +11,11 @@ from dataclasses import dataclass, field
 
 from gpuplan.inventory.facts import Reader, Reading, Subject
 from gpuplan.inventory.readers.gather import Gathering
-from gpuplan.inventory.readers.nvidia.topo_affinity import add_affinity, affinity_columns
+from gpuplan.inventory.readers.nvidia.topo_affinity import TOOL, add_affinity, affinity_columns
 from gpuplan.inventory.readers.nvidia.topo_legend import CELL, LINKS, cards, sorted_key
 from gpuplan.inventory.readers.words import Line, Word, lines_of
 from gpuplan.source import SourceDocument
 
-TOOL = "nvidia-smi topo -m"
 LONGEST_LINE = 10_000  # a row of a thousand devices
 _MAKES = "mlx|bnxt_re|irdma|rocep|ibp|roce|rdma|qedr|efa|hfi1|ib|hns|cxgb|erdma|ionic"
 _CARD = rf"(?:NIC\d{{1,9}}|(?:{_MAKES})[\w-]*)"

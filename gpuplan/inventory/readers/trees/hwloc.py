@@ -10,11 +10,10 @@ from gpuplan.inventory.readers.gather import HOST, Gathering, shown, unreadable
 from gpuplan.inventory.readers.trees.hwloc_io import devices
 from gpuplan.inventory.readers.trees.hwloc_links import nvlinks
 from gpuplan.inventory.readers.trees.hwloc_sets import TOOL, NumaNode, Topology, gathered
-from gpuplan.inventory.readers.words import pci_address, whole
+from gpuplan.inventory.readers.words import CPU_VENDORS, pci_address, whole
 from gpuplan.inventory.readers.xmlread import Element
 from gpuplan.source import SourceDocument
 
-_VENDORS = {"GenuineIntel": "intel", "AuthenticAMD": "amd"}
 _OBJECT = re.compile(r"<topology(?:\s[^>]*)?>.*?<object\s+type=", re.DOTALL)
 LOCAL = 10  # a node's distance to itself; other matrices are measured. Source: ACPI, SLIT
 _LATENCY, _FROM_OS = 4, 1  # of a matrix's kind. Source: hwloc/distances.h
@@ -60,8 +59,8 @@ def _infos(topology: Topology) -> None:
             continue
         if name in names:
             add(HOST, names[name], value.text, value.place)
-        elif name == "CPUVendor" and value.text in _VENDORS:
-            add(HOST, "cpu_vendor", _VENDORS[value.text], value.place)
+        elif name == "CPUVendor" and value.text in CPU_VENDORS:
+            add(HOST, "cpu_vendor", CPU_VENDORS[value.text], value.place)
 
 
 def _processors(topology: Topology, machine: Element) -> None:

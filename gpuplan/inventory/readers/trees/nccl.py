@@ -10,13 +10,12 @@ from gpuplan.inventory.readers import xmlread
 from gpuplan.inventory.readers.gather import HOST, Gathering
 from gpuplan.inventory.readers.pci import GENERATIONS, Function, Functions
 from gpuplan.inventory.readers.trees.hwloc_sets import bitmap
-from gpuplan.inventory.readers.words import Word, pci_address, whole
+from gpuplan.inventory.readers.words import CPU_VENDORS, Word, pci_address, whole
 from gpuplan.inventory.readers.xmlread import Element
 from gpuplan.source import Place, SourceDocument
 
 TOOL = "NCCL topology"
 _CPU = re.compile(r"<system(?:\s[^>]*)?>.*?(?:<cpu\s[^>]*\bnumaid=|<pci\s[^>]*\bbusid=)", re.DOTALL)
-_VENDORS = {"GenuineIntel": "intel", "AuthenticAMD": "amd"}
 _ARCHITECTURES = {"x86_64": "x86_64", "arm64": "aarch64", "ppc64": "ppc64le"}
 _CLASS = re.compile(r"0x([0-9A-Fa-f]{4})[0-9A-Fa-f]{2}")
 _ID = re.compile(r"0x([0-9A-Fa-f]{4})")
@@ -86,7 +85,7 @@ class _Parser:
         if node and affinity and cpus:
             add(("numa", str(whole(node.text))), "cpus", cpus, affinity.place)
         for name, attribute, known in (
-            ("vendor", "cpu_vendor", _VENDORS),
+            ("vendor", "cpu_vendor", CPU_VENDORS),
             ("arch", "architecture", _ARCHITECTURES),
         ):
             word = element.attribute(name)

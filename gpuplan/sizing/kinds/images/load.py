@@ -8,7 +8,7 @@ from functools import cache
 from gpuplan.plan.times import TIMES
 from gpuplan.sizing.ask.demand import DiffusionDemand, accepted, asked
 from gpuplan.sizing.candidates.replicas import IDLE_ROOM, arriving
-from gpuplan.sizing.candidates.sheets import ALL_REQUESTS, PEAK, RUNNING
+from gpuplan.sizing.candidates.sheets import ALL_REQUESTS, ONE_REPLICA, PEAK, RUNNING
 from gpuplan.sizing.evidence.formula import Formula
 from gpuplan.sizing.evidence.sheet import Scope, Sheet, sheet
 from gpuplan.sizing.physics.images.sizes import percentile
@@ -56,9 +56,6 @@ _LIMITED = ALL_REQUESTS + sheet("""
     replicas: 1 = max(1, ceil(all_requests * slowness * batch_seconds / (batch * time_limit)
         - 1e-9))  # as slow as the confidence allows
 """)
-_UNLIMITED = ALL_REQUESTS + sheet("""
-    replicas: 1 = 1  # one, without a time limit
-""")
 
 
 # By whether images have several sizes: the variation of their times, and the queue's name.
@@ -100,7 +97,7 @@ def capacity(demand: DiffusionDemand) -> Sheet:
 
 def needed(demand: DiffusionDemand) -> tuple[Sheet, Scope]:
     """The sheet up to `replicas`, and its inputs but times, batch and `load_limit`."""
-    sheet, inputs = arriving(demand, _SERVICE, _LIMITED, _UNLIMITED)
+    sheet, inputs = arriving(demand, _SERVICE, _LIMITED, ONE_REPLICA)
     return over_sizes(demand, sheet), inputs
 
 

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from gpuplan.plan.model import Alternative
-from gpuplan.sizing.ask.demand import PoolingDemand, PoolingServiceDemand
-from gpuplan.sizing.candidates.batching import CAPACITY, FULL, needed, record_load_limit
+from gpuplan.sizing.ask.demand import PoolingDemand
+from gpuplan.sizing.candidates.batching import Answers, record_load
 from gpuplan.sizing.candidates.choose import Candidate
-from gpuplan.sizing.candidates.replicas import metrics, record_replicas
+from gpuplan.sizing.candidates.replicas import metrics
 from gpuplan.sizing.candidates.settle import Settled
-from gpuplan.sizing.candidates.sheets import MEAN_LOAD, RUNNING
 from gpuplan.sizing.candidates.sized import Sized
 from gpuplan.sizing.evidence.sheet import Scope, floats, sheet
 from gpuplan.sizing.hardware.offers import Site
@@ -38,15 +37,9 @@ def read(
     ledger, demand = settled.ledger, settled.demand
     reader = replica(demand, candidate.device)
     scope = _record_reader(settled, reader)
-    scope = record_load_limit(settled, scope, load_limit(demand, layout))
-    scope = record_replicas(settled, candidate, needed(demand), scope)
-    concurrency = scope["replicas"].value
-    if isinstance(demand, PoolingServiceDemand):
-        scope = (CAPACITY + TOKENS + times(demand) + RUNNING).record(ledger, scope)
-        MEAN_LOAD.record(ledger, scope | {"mean_rate": demand.arrivals.mean})
-        concurrency = scope["concurrency"].value
-    else:
-        scope = (FULL + TOKENS + FINISH).record(ledger, scope)
+    answers = Answers(TOKENS, times(demand), FINISH)
+    limit = load_limit(demand, layout)
+    scope, concurrency = record_load(settled, candidate, scope, limit, answers)
     scope = _PLACES.record(ledger, scope)
     return finish_reader(
         settled,

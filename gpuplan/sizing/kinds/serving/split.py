@@ -74,8 +74,10 @@ def _least(demand: ServingDemand, offer: GpuOffer, site: Site) -> Split | None:
         for prefill, decode in halves(made, tokens, sent):
             if (took := held(prefill, decode, room, rate)) is not None:
                 options.append((*took, over))
-    nodes, pair, over = min(options, key=lambda x: (x[0], x[1].gpus), default=(0, None, "links"))
-    if pair is None or nodes > (offer.node_count or nodes):
+    if not options:
+        return None
+    nodes, pair, over = min(options, key=lambda x: (x[0], x[1].gpus))
+    if nodes > (offer.node_count or nodes):
         return None
     return _record(offer, made[0], pair, over, nodes)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from gpuplan.sizing.ask.demand import SpeechDemand
 from gpuplan.sizing.candidates.replicas import arriving
-from gpuplan.sizing.candidates.sheets import ALL_REQUESTS, PEAK
+from gpuplan.sizing.candidates.sheets import ALL_REQUESTS, ONE_REPLICA, PEAK
 from gpuplan.sizing.evidence.sheet import Scope, Sheet, sheet
 
 _AUDIO = sheet("""
@@ -36,11 +36,8 @@ _LIMITED = ALL_REQUESTS + sheet("""
     replicas: 1 = max(1, ceil(sized_rate * slowness * windows * window_seconds - 1e-9))
         # as slow as the confidence allows, every place taken
 """)
-_UNLIMITED = ALL_REQUESTS + sheet("""
-    replicas: 1 = 1  # one, without a time limit
-""")
 
 
 def needed(demand: SpeechDemand) -> tuple[Sheet, Scope]:
     """The sheet up to `replicas`, and its inputs but times."""
-    return arriving(demand, _SERVICE, _LIMITED, _UNLIMITED)
+    return arriving(demand, _SERVICE, _LIMITED, ONE_REPLICA)

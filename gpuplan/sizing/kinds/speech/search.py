@@ -43,10 +43,6 @@ class LimitedTranscriber:
     values: dict[str, float]
     rate: float
 
-    @property
-    def window_seconds(self) -> float:
-        return self.values["window_seconds"]
-
 
 def candidates(demand: SpeechDemand, site: Site) -> list[tuple[GpuOffer, list[Candidate]]]:
     """Every device of every offer."""
@@ -69,6 +65,11 @@ def replica(demand: SpeechDemand, device: Device) -> Transcriber:
 
 def slowness(demand: SpeechDemand, one: Transcriber) -> float:
     return at_confidence(one.interval[0], demand.confidence.value)
+
+
+def full_rate(values: dict[str, float]) -> float:
+    """Requests per second with every place taken, as a batch keeps them."""
+    return 1 / (values["windows"] * values["window_seconds"])
 
 
 def fits(values: dict[str, float]) -> bool:
@@ -101,7 +102,7 @@ def _layouts(demand: SpeechDemand, device: Device) -> Iterator[Candidate]:
         yield refused(demand, device, 1, gate, passed=MEMORY, flip=flip)
         return
     slow, values, times = slowness(demand, one), one.at(room), times_of(one, room)
-    full = 1 / (values["windows"] * values["window_seconds"])
+    full = full_rate(values)
     load = busiest(demand, lambda load: times(load * full), slow)
     if load <= 0:
         idle = times(IDLE * full)

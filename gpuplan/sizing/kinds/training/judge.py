@@ -9,7 +9,6 @@ from gpuplan.sizing.ask.demand import TrainingDemand
 from gpuplan.sizing.candidates.choose import Candidate, Merit, nodes_gate
 from gpuplan.sizing.candidates.gates import stopped
 from gpuplan.sizing.candidates.sheets import room_in
-from gpuplan.sizing.evidence.formula import constant
 from gpuplan.sizing.evidence.intervals import Factors, at_confidence
 from gpuplan.sizing.evidence.sheet import sheet
 from gpuplan.sizing.hardware.devices import Device
@@ -18,7 +17,6 @@ from gpuplan.sizing.kinds.training import failures
 from gpuplan.sizing.physics.training.division import Division, Method
 from gpuplan.sizing.physics.training.run import Run
 
-USABLE = constant(0.85, "1", "the allocator keeps the rest in fragments (rule GP102)")
 UTILIZED = sheet("""
     model_flop_utilization: 1 = mac_flop * trained_passes
         * (unrouted_parameters + routed_parameters + vocabulary * hidden_size)

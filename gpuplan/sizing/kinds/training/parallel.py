@@ -23,8 +23,9 @@ from gpuplan.sizing.hardware.domains import in_domain
 from gpuplan.sizing.hardware.offers import Site
 from gpuplan.sizing.kinds.training import grid
 from gpuplan.sizing.kinds.training.failures import lost_share, spares
-from gpuplan.sizing.kinds.training.judge import MEMORY, SPLIT, USABLE, SizedRun, judged, method
+from gpuplan.sizing.kinds.training.judge import MEMORY, SPLIT, SizedRun, judged, method
 from gpuplan.sizing.kinds.training.load import run_inputs
+from gpuplan.sizing.memory.margin import USABLE
 from gpuplan.sizing.physics.training.bulk import evaluate
 from gpuplan.sizing.physics.training.division import COLUMNS, Division, Recompute, Sharding
 from gpuplan.sizing.physics.training.prepared import Prepared, link, prepare

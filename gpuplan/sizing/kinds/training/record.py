@@ -14,12 +14,13 @@ from gpuplan.plan.model import (
 )
 from gpuplan.sizing.ask.demand import TrainingDemand
 from gpuplan.sizing.candidates.assemble import Cost, finish, record_cost, storage
-from gpuplan.sizing.candidates.choose import MICRO, Candidate
+from gpuplan.sizing.candidates.choose import Candidate
 from gpuplan.sizing.candidates.interruptions import interruption
 from gpuplan.sizing.candidates.needs import record_start
 from gpuplan.sizing.candidates.replicas import memory_budget
 from gpuplan.sizing.candidates.resources import host_resources, volume
 from gpuplan.sizing.candidates.settle import Settled
+from gpuplan.sizing.candidates.sheets import CHECKPOINTS_KEPT, RUN_COST
 from gpuplan.sizing.candidates.sized import Sized
 from gpuplan.sizing.evidence.formula import Quantity, constant
 from gpuplan.sizing.evidence.intervals import inverse, metric
@@ -34,17 +35,10 @@ from gpuplan.sizing.kinds.training.notes import noted
 from gpuplan.sizing.memory.margin import gpu_memory_metric
 from gpuplan.sizing.model.checkpoints import published_bytes
 from gpuplan.sizing.physics.training.division import Division
-from gpuplan.units import format_bytes
+from gpuplan.units import MICRO, format_bytes
 
-_KEPT = sheet("""
-    checkpoints_kept_bytes: B = 3 * checkpoint_bytes
-        # two that are kept and one that is being written
-""")
 _RESUMED = sheet("""
     resumed_bytes: B = model_bytes + checkpoint_bytes  # the model, and the checkpoint over it
-""")
-_RUN_COST = sheet("""
-    usd_per_run: USD = usd_per_hour * time_to_finish / hour  # the whole run
 """)
 _STORED_COST = sheet("""
     usd_of_checkpoints: USD = checkpoint_storage_bytes * checkpoint_volumes / gigabyte
@@ -111,7 +105,7 @@ def _prices(
     ledger, price = settled.ledger, site.storage_usd_per_gb_month
     if price is None:
         if cost.usd_per_hour is not None:
-            _RUN_COST.record(ledger, scope | {"usd_per_hour": cost.usd_per_hour})
+            RUN_COST.record(ledger, scope | {"usd_per_hour": cost.usd_per_hour})
         return None
     shared = next(v.shared for v in volumes if v.purpose == "checkpoints")
     count = constant(1, "1", "one for all nodes") if shared else scope["nodes"]
@@ -243,7 +237,7 @@ def _volumes(
             written += failures.WRITE
             scope = scope | {"storage_bytes_per_s": rate, "nodes": writers}
         scope = written.record(ledger, scope)
-    scope = _KEPT.record(ledger, scope)
+    scope = CHECKPOINTS_KEPT.record(ledger, scope)
     checkpoint, kept = scope["checkpoint_bytes"], scope["checkpoints_kept_bytes"]
     size = storage(
         settled, "checkpoint_storage_bytes", kept, overrides.checkpoint_storage, checkpoint

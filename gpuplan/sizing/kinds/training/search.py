@@ -19,12 +19,12 @@ from gpuplan.sizing.kinds.training.judge import (
     MEMORY,
     PRECISION,
     SPLIT,
-    USABLE,
     SizedRun,
     judged,
     method,
 )
 from gpuplan.sizing.kinds.training.load import run_inputs
+from gpuplan.sizing.memory.margin import USABLE
 from gpuplan.sizing.physics.training.division import (
     Division,
     Recompute,

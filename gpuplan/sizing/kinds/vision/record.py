@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from gpuplan.plan.model import Alternative, Basis, HostResources, Metric
-from gpuplan.sizing.ask.demand import VisionDemand, VisionServiceDemand
-from gpuplan.sizing.candidates.batching import CAPACITY, FULL, needed, record_load_limit
+from gpuplan.sizing.ask.demand import VisionDemand
+from gpuplan.sizing.candidates.batching import Answers, record_load
 from gpuplan.sizing.candidates.choose import Candidate
-from gpuplan.sizing.candidates.replicas import metrics, record_replicas
+from gpuplan.sizing.candidates.replicas import metrics
 from gpuplan.sizing.candidates.resources import WANTED_CORES, host_resources
 from gpuplan.sizing.candidates.settle import Settled
-from gpuplan.sizing.candidates.sheets import MEAN_LOAD, RUNNING
 from gpuplan.sizing.candidates.sized import Sized
 from gpuplan.sizing.data.loading import DECODE_FACTORS
 from gpuplan.sizing.evidence.formula import Quantity
@@ -38,19 +37,13 @@ def look(
 ) -> Sized:
     layout = candidate.detail
     assert isinstance(layout, SizedClassifier)
-    ledger, demand, device = settled.ledger, settled.demand, candidate.device
-    one = replica(demand, device, site)
+    demand = settled.demand
+    one = replica(demand, candidate.device, site)
     scope, resources = _record_replica(settled, site, candidate, layout)
     scope["slowness"] = slowness(settled, QUANTITY, one.interval)
-    scope = record_load_limit(settled, scope, load_limit(demand, layout))
-    scope = record_replicas(settled, candidate, needed(demand), scope)
-    concurrency = scope["replicas"].value
-    if isinstance(demand, VisionServiceDemand):
-        scope = (CAPACITY + IMAGES + times(demand) + RUNNING).record(ledger, scope)
-        MEAN_LOAD.record(ledger, scope | {"mean_rate": demand.arrivals.mean})
-        concurrency = scope["concurrency"].value
-    else:
-        scope = (FULL + IMAGES + FINISH).record(ledger, scope)
+    answers = Answers(IMAGES, times(demand), FINISH)
+    limit = load_limit(demand, layout)
+    scope, concurrency = record_load(settled, candidate, scope, limit, answers)
     tokens, batch = demand.model.tokens, int(scope["batch"])
     factors, basis = one.interval
     return finish_reader(

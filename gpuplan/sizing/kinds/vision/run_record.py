@@ -19,6 +19,7 @@ from gpuplan.sizing.candidates.needs import record_start
 from gpuplan.sizing.candidates.replicas import memory_budget
 from gpuplan.sizing.candidates.resources import WANTED_CORES, host_resources, volume
 from gpuplan.sizing.candidates.settle import Settled
+from gpuplan.sizing.candidates.sheets import CHECKPOINTS_KEPT, RUN_COST
 from gpuplan.sizing.candidates.sized import Sized
 from gpuplan.sizing.evidence.formula import Quantity, constant
 from gpuplan.sizing.evidence.intervals import inverse, metric
@@ -32,16 +33,11 @@ from gpuplan.sizing.model.checkpoints import whole_bytes
 from gpuplan.sizing.physics.vision.classifier import CORES
 from gpuplan.sizing.physics.vision.training import INTERVAL
 
-_KEPT = sheet("""
+_CHECKPOINT = sheet("""
     checkpoint_bytes: B = weights_bytes + optimizer_bytes  # one checkpoint
-    checkpoints_kept_bytes: B = 3 * checkpoint_bytes
-        # two that are kept and one that is being written
 """)
 _DATA = sheet("""
     dataset_file_bytes: B = dataset_images * file_bytes  # all images
-""")
-_COST = sheet("""
-    usd_per_run: USD = usd_per_hour * time_to_finish / hour  # the whole run
 """)
 
 
@@ -57,7 +53,7 @@ def learn(
     scope, resources = _record(settled, site, candidate, layout)
     cost = record_cost(settled, candidate, constant(1, "1", "one run"), scope["gpus"])
     if cost.usd_per_hour is not None:
-        _COST.record(ledger, scope | {"usd_per_hour": cost.usd_per_hour})
+        RUN_COST.record(ledger, scope | {"usd_per_hour": cost.usd_per_hour})
     inside = min(candidate.gpus, candidate.device.offer.gpus_per_node)
     return finish(
         settled,
@@ -151,7 +147,9 @@ def _volumes(
     stored = whole_bytes(ledger, demand.model, "model_bytes")
     models = storage(settled, "model_storage_bytes", stored, overrides.model_storage, stored)
     record_start(settled, site, candidate.device, stored=stored, weights=scope["weights_bytes"])
-    scope = (_KEPT + _DATA).record(ledger, scope | {"dataset_images": demand.dataset_images})
+    scope = (_CHECKPOINT + CHECKPOINTS_KEPT + _DATA).record(
+        ledger, scope | {"dataset_images": demand.dataset_images}
+    )
     one, kept = scope["checkpoint_bytes"], scope["checkpoints_kept_bytes"]
     saved = storage(settled, "checkpoint_storage_bytes", kept, overrides.checkpoint_storage, one)
     data = scope["dataset_file_bytes"]

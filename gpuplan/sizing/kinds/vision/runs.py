@@ -12,13 +12,14 @@ from gpuplan.sizing.candidates.choose import Candidate, Merit, nodes_gate
 from gpuplan.sizing.candidates.gates import count_gate, memory_gate, refused, stopped, uneven
 from gpuplan.sizing.candidates.resources import WANTED_CORES, localities_of, planned_cores
 from gpuplan.sizing.candidates.sheets import room_in
-from gpuplan.sizing.evidence.formula import Quantity, canonical, constant
+from gpuplan.sizing.evidence.formula import Quantity, canonical
 from gpuplan.sizing.evidence.intervals import at_confidence
 from gpuplan.sizing.evidence.sheet import Scope, Sheet, floats, sheet
 from gpuplan.sizing.hardware.devices import Device, whole
 from gpuplan.sizing.hardware.efficiency import unsupported
 from gpuplan.sizing.hardware.measured import lacking
 from gpuplan.sizing.hardware.offers import GpuOffer, Site
+from gpuplan.sizing.memory.margin import USABLE
 from gpuplan.sizing.physics.training.division import divisors
 from gpuplan.sizing.physics.training.prepared import link
 from gpuplan.sizing.physics.vision.classifier import CORES, file_bytes
@@ -27,7 +28,6 @@ from gpuplan.sizing.physics.vision.training import MODE, Looking
 
 MOST_NODES = 64  # the search stops there where the site sets no limit
 MOST_MICRO_BATCH = 512  # timm's points have no more
-USABLE = constant(0.85, "1", "the allocator keeps the rest in fragments (rule GP102)")
 PRECISION, SPLIT, FABRIC, MEMORY, OBJECTIVE, NODES = range(6)
 _EPOCHS = sheet("""
     steps: 1 = ceil(epochs * dataset_images / global_batch)  # whole steps, rounded up

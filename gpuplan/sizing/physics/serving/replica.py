@@ -171,11 +171,12 @@ class Replica:
             twin.__dict__.pop(name, None)
         return twin
 
-    def measured(self) -> Replica:
-        """The same replica, with intervals as if its site had measured it, as was predicted."""
+    def measured(self, sequences: float) -> Replica:
+        """The same replica, with intervals as if its site had measured it at so many sequences, as
+        was predicted."""
         twin = self.anchored(self.service.anchors)
         for corrected in (twin.token, twin.first):
-            corrected.confirmed = True
+            corrected.confirmed = sequences
         return twin
 
     @property
@@ -202,7 +203,7 @@ class Replica:
 
     def _factors(self, corrected: Corrected) -> Factors:
         """The interval's ends; no point measures a replica over nodes but one's own."""
-        unmeasured = self.service.division.nodes > 1 and not corrected.confirmed
+        unmeasured = self.service.division.nodes > 1 and corrected.confirmed is None
         return widened(corrected.interval[0], UNMEASURED if unmeasured else 1.0)
 
     @property

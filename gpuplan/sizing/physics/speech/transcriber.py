@@ -23,7 +23,7 @@ from gpuplan.sizing.evidence.intervals import Factors
 from gpuplan.sizing.evidence.sheet import Scope, Sheet, floats, sheet
 from gpuplan.sizing.hardware.devices import Device
 from gpuplan.sizing.hardware.efficiency import KERNEL
-from gpuplan.sizing.memory.margin import interval, margin
+from gpuplan.sizing.memory.margin import SERVED, interval
 from gpuplan.sizing.memory.pooling import INTERVAL, INTERVAL_SOURCE
 from gpuplan.sizing.memory.serving import engine_memory
 from gpuplan.sizing.physics.pooling.steps import step as reading
@@ -63,10 +63,7 @@ MEMORY = (
         * (positions + longest_text))  # keys and values of the positions, and of the text
     own_bytes: B = context_bytes  # context, graphs and allocator of the engine
 """)
-    + margin("weights_bytes + kv_cache_bytes + activations_bytes")
-    + sheet("""
-    usable_bytes: B = floor(memory_bytes * gpu_memory_utilization)  # what the engine may take
-""")
+    + SERVED
 )
 
 
