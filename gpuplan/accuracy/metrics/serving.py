@@ -183,8 +183,8 @@ def replica_of(
     repeated: float = 0.0,
 ) -> Replica:
     """`how`: engine, release, precision, client, the cache's format; `lengths` are the means of
-    prompt and answer; `site` is who measured; `repeated` the part of the prompts that a cache
-    holds."""
+    prompt and answer; `site` is who measured; `repeated` the part of the prompts that a prefix
+    cache holds."""
     engine, release, precision, client, cache_format = how
     tail = UNIFORM_P95 if client == "uniform" else 1.0
     mixed = model.checkpoint_precision == "mxfp4" or "gpt-oss" in model.identifier
