@@ -206,3 +206,35 @@ def test_a_run_with_too_few_tokens_a_second_is_told_with_those_that_are_reached(
     assert run_on_8(BARE + f"    slo: {{tokens_per_second: {reached:.0f}}}\n").feasible
     more = f"    slo: {{tokens_per_second: {reached * 1.001:.0f}}}\n"
     assert not run_on_8(BARE + more).feasible
+
+
+RATE = "load.requests_per_second"
+
+
+@pytest.mark.parametrize("case", ["chat", "texts", "audio", "pictures", "images", "batch"])
+def test_too_few_replicas_are_told_with_those_that_are_needed(case: str) -> None:
+    """And as many as are needed are enough, of a load that takes several."""
+    text = KINDS[case] + "    overrides: {TENSORreplicas: N}\n"
+    text = text.replace("TENSOR", "tensor_parallel_size: 4, " if case in ("chat", "batch") else "")
+    load: dict[str, float | None] = {f"{RATE}.mean": 50_000, f"{RATE}.peak": 50_000}
+    if case == "images":
+        load = {f"{RATE}.mean": 50, f"{RATE}.peak": 100}
+    if case == "batch":
+        load = {"load.requests": 1e8}
+    where = Site(target="kubernetes", gpus=(offer("h100-sxm-80gb"),), fabric=IB)
+
+    def only(replicas: int) -> Candidate:
+        asked = wanted(text.replace("N", str(replicas)), numbers=load)
+        ((_, (found,)),) = tried(asked, where)
+        return found
+
+    few = only(1)
+    (short,) = few.shortfalls
+    assert (short.resource, short.capacity, short.used, short.unit) == ("replicas", 1.0, 0.0, "1")
+    needed = int(short.requested)
+    assert needed > 1
+    assert few.flip is None
+    assert not only(needed - 1).feasible
+    for count in (needed, needed + 3):
+        assert only(count).feasible
+        assert only(count).replicas == count

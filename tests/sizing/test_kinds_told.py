@@ -136,6 +136,11 @@ def test_each_kind_has_the_rows_of_what_it_takes(case: str, stored: bool) -> Non
     answer = sized(KINDS[case], where(stored=stored))
     work = answer.workload
     assert {row.resource for row in work.balance} == set(TOLD[case])
+    known = [row for row in work.balance if row.share is not None]
+    assert list(work.balance[: len(known)]) == known
+    limits = [row.share or 0.0 for row in known if row.resource != "cpu_cores"]
+    assert limits == sorted(limits, reverse=True)
+    assert all(row.resource != "cpu_cores" for row in known[:-1])  # advice, after all limits
     for row in work.balance:
         of, said = TOLD[case][row.resource]
         if said == DISK and not stored:
