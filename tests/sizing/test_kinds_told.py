@@ -543,3 +543,16 @@ def test_racks_and_whole_servers_are_counted_where_they_are_stated() -> None:
     assert row.of == "a rack with 2 of 4 nodes, GPU boards alone"
     row = power(HOURLY, rack_watts=50e3)
     assert (row.of, row.need) == ("a rack with 1 of 1 node, GPU boards alone", 5600.0)
+
+
+@pytest.mark.parametrize("case", [c for c in KINDS if "run" in c or "learning" in c])
+def test_a_run_has_the_price_of_its_hours_and_without_one_none(case: str) -> None:
+    answer = sized(KINDS[case], where())
+    known = figures(answer)
+    hours = known["time_to_finish"] / 3600
+    assert known["usd_per_run"] == pytest.approx(known["usd_per_hour"] * hours)
+    assert answer.workload.usd_per_run is not None
+    assert float(answer.workload.usd_per_run) == pytest.approx(known["usd_per_run"], rel=1e-4)
+    free = sized(KINDS[case], where(usd_per_gpu_hour=None))
+    assert free.workload.usd_per_run is None
+    assert not {"usd_per_run", "usd_per_hour"} & set(figures(free))
