@@ -75,7 +75,7 @@ class Result:
 
 
 @frozen
-class There:
+class Standing:
     """The stack that is there already, which of its unused volumes to let go, and what its lock
     knows of names (`gpuplan.plan.outside.pins`)."""
 
@@ -84,19 +84,19 @@ class There:
     known: Mapping[tuple[str, str], str] = field(default_factory=dict)
 
 
-NOTHING = There()
+NOTHING = Standing()
 
 
 def compile_files(
     paths: Sequence[Path],
     progress: Callable[[str], None] = lambda _: None,
-    there: Callable[[str], There] = lambda _: NOTHING,
+    standing: Callable[[str], Standing] = lambda _: NOTHING,
     *,
     targets: Sequence[str] = (),
     plan_only: bool = False,
 ) -> Result:
     """Compile every document of every file, for the manifest's own target or for each of `targets`;
-    `there` says what of a stack's name exists. With `plan_only` stacks have no files."""
+    `standing` says what of a stack's name exists. With `plan_only` stacks have no files."""
     reading = load_manifests(paths)
     problems = list(reading.problems)
     stacks: list[Compiled] = []
@@ -116,13 +116,13 @@ def compile_files(
             made: tuple[Compiled, ...]
             if regions is not None:
                 made, notes = compile_regions(
-                    loaded, regions, reading.sources, catalog, there, plan_only=plan_only
+                    loaded, regions, reading.sources, catalog, standing, plan_only=plan_only
                 )
             else:
                 one = (
                     plan_manifest(loaded, reading.sources, catalog)
                     if plan_only
-                    else compile_manifest(loaded, reading.sources, catalog, there(name))
+                    else compile_manifest(loaded, reading.sources, catalog, standing(name))
                 )
                 made, notes = (one,), one.diagnostics
         except Rejected as rejected:
@@ -139,21 +139,21 @@ def compile_regions(
     spec: RegionsSpec,
     sources: Sources,
     catalog: Catalog,
-    there: Callable[[str], There],
+    standing: Callable[[str], Standing],
     *,
     plan_only: bool,
 ) -> tuple[tuple[Compiled, ...], tuple[Diagnostic, ...]]:
     """A stack for each region that is taken, and what is to be said of all. Raises `Rejected`."""
 
-    there = cache(there)
+    standing = cache(standing)
 
     def compiled(one: Loaded) -> Compiled:
         if plan_only:
             return plan_manifest(one, sources, catalog)
-        return compile_manifest(one, sources, catalog, there(one.manifest.name))
+        return compile_manifest(one, sources, catalog, standing(one.manifest.name))
 
     def planned(one: Loaded) -> Plan:
-        known = NOTHING if plan_only else there(one.manifest.name)
+        known = NOTHING if plan_only else standing(one.manifest.name)
         return plan_manifest(one, sources, catalog, known, emitted=not plan_only).plan
 
     taken = take(loaded, spec, planned)
@@ -169,7 +169,9 @@ def compile_regions(
     notes = (*taken.diagnostics, *of_targets(diagnostics, len(made), "region"))
     if not plan_only:
         names = {stack.plan.name for stack in made}
-        notes += tuple(stacks_left(loaded, spec, names, lambda name: there(name).plan is not None))
+        notes += tuple(
+            stacks_left(loaded, spec, names, lambda name: standing(name).plan is not None)
+        )
     return tuple(made), notes
 
 
@@ -177,11 +179,11 @@ def compile_manifest(
     loaded: Loaded,
     sources: Sources,
     catalog: Catalog,
-    there: There = NOTHING,
+    standing: Standing = NOTHING,
 ) -> Compiled:
     """One stack. Raises `Rejected` with every problem of the first stage that has errors."""
-    planned = plan_manifest(loaded, sources, catalog, there, emitted=True)
-    plan, carried = update(pinned(planned.plan, there.known), there)
+    planned = plan_manifest(loaded, sources, catalog, standing, emitted=True)
+    plan, carried = update(pinned(planned.plan, standing.known), standing)
     notes = (*planned.diagnostics, *_checked(carried))
     emission = emit(plan)
     return Compiled(plan, emission.files, (*notes, *_checked(emission.diagnostics)))
@@ -191,14 +193,14 @@ def plan_manifest(
     loaded: Loaded,
     sources: Sources,
     catalog: Catalog,
-    there: There = NOTHING,
+    standing: Standing = NOTHING,
     *,
     emitted: bool = False,
 ) -> Compiled:
     """A plan without files, for any target; only for one with backends where it is to be
     `emitted`. Raises `Rejected` as `compile_manifest` does."""
     try:
-        made = _plan(loaded, sources, catalog, there, emitted=emitted)
+        made = _plan(loaded, sources, catalog, standing, emitted=emitted)
     except Rejected as rejected:
         raise Rejected(all_written(rejected.diagnostics, loaded.kept)) from None
     if not loaded.kept:
@@ -208,12 +210,12 @@ def plan_manifest(
 
 
 def _plan(
-    loaded: Loaded, sources: Sources, catalog: Catalog, there: There, *, emitted: bool
+    loaded: Loaded, sources: Sources, catalog: Catalog, standing: Standing, *, emitted: bool
 ) -> Compiled:
     resolved = resolve(loaded, sources, catalog, emitted=emitted)
     resolved = replace(resolved, site=joined(resolved.site))
     try:
-        resolved, sized, notes, placement = seated(resolved, catalog, there.plan)
+        resolved, sized, notes, placement = seated(resolved, catalog, standing.plan)
     except Rejected as rejected:  # hosts that others hold may be why
         raise Rejected((*rejected.diagnostics, *resolved.diagnostics)) from None
     notes += (
@@ -236,20 +238,20 @@ def _plan(
     return Compiled(plan, FileTree(), notes)
 
 
-def update(plan: Plan, there: There) -> tuple[Plan, tuple[Diagnostic, ...]]:
+def update(plan: Plan, standing: Standing) -> tuple[Plan, tuple[Diagnostic, ...]]:
     """`plan` as an update of the stack that is there. Raises `Rejected` where none is possible."""
-    if there.plan is None:
+    if standing.plan is None:
         return plan, ()
-    if there.plan.target != plan.target:
-        raise Rejected([other_target(plan, there.plan)])
+    if standing.plan.target != plan.target:
+        raise Rejected([other_target(plan, standing.plan)])
     carry_over = updater(plan.target)
-    return carry_over(there.plan, plan, there.forget) if carry_over else (plan, ())
+    return carry_over(standing.plan, plan, standing.forget) if carry_over else (plan, ())
 
 
-def other_target(plan: Plan, there: Plan) -> Diagnostic:
+def other_target(plan: Plan, standing: Plan) -> Diagnostic:
     return error(
         "GP020",
-        f"stack {plan.name} is there for target {there.target}, and an update to {plan.target}"
+        f"stack {plan.name} is there for target {standing.target}, and an update to {plan.target}"
         " would remove all of it",
         help="choose another output folder, or remove that stack first and compile with --fresh",
     )

@@ -22,12 +22,12 @@ from gpuplan.sizing.hardware.offers import Site
 
 
 def seated(
-    resolved: Resolved, catalog: Catalog, there: Plan | None
+    resolved: Resolved, catalog: Catalog, former: Plan | None
 ) -> tuple[Resolved, tuple[Sized, ...], tuple[Diagnostic, ...], Placement]:
     """All workloads sized and placed, with the site that they are on. Where hosts lack what the
     cheapest choice needs, or do not state it, the next GPU is taken, with a warning; but what runs
-    on the first in the stack that is `there` is not moved for it. The placement's errors are those
-    of the first choice where no other has a place. Raises `Rejected` with all that fit nowhere."""
+    on the first in the `former` stack is not moved for it. The placement's errors are those of the
+    first choice where no other has a place. Raises `Rejected` with all that fit nowhere."""
     first: tuple[Resolved, tuple[Sized, ...], tuple[Diagnostic, ...], Placement] | None = None
     passed: tuple[Diagnostic, ...] = ()
     while True:
@@ -38,7 +38,7 @@ def seated(
                 raise
             return first
         here = replace(resolved, site=site)
-        placement = _placed(here, sized, there)
+        placement = _placed(here, sized, former)
         made = here, sized, (*notes, *passed), placement
         if worst(placement.diagnostics) is not Severity.ERROR:
             return made
@@ -47,7 +47,7 @@ def seated(
         listed = resolved.inventory, resolved.inventory_document
         causes = blamed(placement.diagnostics, workloads, *listed)
         others = {w.name: w for w in workloads if w.name in causes}
-        if not causes or _stand(others.values(), there):
+        if not causes or _stand(others.values(), former):
             return first
         passed += tuple(passed_over(w, causes[name]) for name, w in others.items())
         demands = (
@@ -57,10 +57,10 @@ def seated(
         resolved = replace(resolved, demands=tuple(demands))
 
 
-def _stand(workloads: Iterable[Workload], there: Plan | None) -> bool:
+def _stand(workloads: Iterable[Workload], former: Plan | None) -> bool:
     """Whether one of them runs on that very GPU: what a host does not state any more, or has no
     room for, must not move its guests."""
-    standing = {(w.name, w.gpu) for w in there.workloads} if there else set()
+    standing = {(w.name, w.gpu) for w in former.workloads} if former else set()
     return any((w.name, w.gpu) in standing for w in workloads)
 
 
@@ -77,7 +77,7 @@ def _sizes(
     return sized, tuple(d for s in sized for d in s.diagnostics), site
 
 
-def _placed(resolved: Resolved, sized: Sequence[Sized], there: Plan | None) -> Placement:
+def _placed(resolved: Resolved, sized: Sequence[Sized], former: Plan | None) -> Placement:
     manifest = resolved.loaded.manifest
     sources, date = prices(resolved, sized)
     fabric = resolved.site.fabric
@@ -91,7 +91,7 @@ def _placed(resolved: Resolved, sized: Sequence[Sized], there: Plan | None) -> P
         budget=manifest.platform.budget,
         price_source=sources,
         price_date=date,
-        former=there.virtual_machines if there else (),
-        pools_there=there.node_pools if there else (),
+        former=former.virtual_machines if former else (),
+        pools_there=former.node_pools if former else (),
         fabric_bytes_per_s=None if fabric is None else fabric.bytes_per_s_per_gpu,
     )

@@ -24,11 +24,12 @@ examples:
 
 A row is one measurement: model, hf_id, gpu, engine, precision, metric, value,
 unit, and its setting (n_gpus, tp, input_len, output_len, batch, …); one of
-images_per_s also has the column kind: training or inference. A prediction
-never sees the measured value of its row; it may rest on bundled public
-measurements, its anchors. --calibrate writes anchors that rest on your rows as
-well: give their folder to --anchors, or name it under 'calibration' in a
-manifest. The column source_repo says who measured; leave it empty for yourself:
+images_per_s also has the column kind: training or inference; one of a server
+may have kv_cache_dtype: auto or fp8, which public runs have beside fp8 weights.
+A prediction never sees the measured value of its row; it may rest on bundled
+public measurements, its anchors. --calibrate writes anchors that rest on your
+rows as well: give their folder to --anchors, or name it under 'calibration' in
+a manifest. The column source_repo says who measured; leave it empty for yourself:
 what you measured then moves the predictions of your other models and GPUs, too.
 """
 

@@ -22,7 +22,7 @@ from gpuplan.cli.common import (
 
 if TYPE_CHECKING:
     from gpuplan.diagnostics import Diagnostic
-    from gpuplan.pipeline import Compiled, Result, There
+    from gpuplan.pipeline import Compiled, Result, Standing
 
 STACKS = Path("stacks")
 EPILOG = """\
@@ -126,25 +126,25 @@ def run(options: argparse.Namespace) -> int:
     return _write(result, options, progress)
 
 
-def _there(options: argparse.Namespace, unreadable: list[Diagnostic], name: str) -> There:
+def _there(options: argparse.Namespace, unreadable: list[Diagnostic], name: str) -> Standing:
     """The stack called `name` in the output folder."""
     from gpuplan.errors import Rejected
-    from gpuplan.pipeline import There
+    from gpuplan.pipeline import Standing
     from gpuplan.plan.read import read_pins, read_plan
 
     folder = options.output / name
     if options.fresh or not (folder / "plan.yaml").is_file():
-        return There(forget=tuple(options.forget))
+        return Standing(forget=tuple(options.forget))
     try:
-        there = There(read_plan(folder), tuple(options.forget))
+        standing = Standing(read_plan(folder), tuple(options.forget))
     except Rejected as rejected:
         unreadable.append(unknown_stack(str(folder), rejected.diagnostics[0].message))
-        return There(forget=tuple(options.forget))
+        return Standing(forget=tuple(options.forget))
     try:
-        return replace(there, known=read_pins(folder))
+        return replace(standing, known=read_pins(folder))
     except Rejected as rejected:
         unreadable.append(lost_pins(str(folder), rejected.diagnostics[0].message))
-        return there
+        return standing
 
 
 def unknown_stack(folder: str, reason: str) -> Diagnostic:

@@ -42,9 +42,11 @@ def launch(both: Launch, role: Role) -> Launch:
     """The server of a role; `both` is that of a replica which does both."""
     transfer = {"kv_connector": "NixlConnector", "kv_role": KV_ROLE[role]}
     reason = "its cache is read over the fabric" if role == "prefill" else "prompts come from there"
-    told = Because(flag("kv-transfer-config", json.dumps(transfer)), reason)
+    argument = Because(flag("kv-transfer-config", json.dumps(transfer)), reason)
     port = ("VLLM_NIXL_SIDE_CHANNEL_PORT", str(SIDE_PORT))
-    return replace(both, arguments=(*both.arguments, told), environment=(*both.environment, port))
+    return replace(
+        both, arguments=(*both.arguments, argument), environment=(*both.environment, port)
+    )
 
 
 def router(

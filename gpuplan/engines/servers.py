@@ -99,8 +99,8 @@ def serve(workload: Workload) -> Launch | None:
     """How to start the workload's server, or None when the engine is not in the table."""
     port = listening_port(workload)
     if workload.command and port is not None:
-        told = any(part.startswith("--http-port") for part in workload.command)
-        own = workload.command[0] == triton.START and not told
+        port_given = any(part.startswith("--http-port") for part in workload.command)
+        own = workload.command[0] == triton.START and not port_given
         return Launch(command=workload.command, port=port, health=triton.HEALTH if own else None)
     server = SERVERS.get(workload.engine.name)
     wanted = workload.image_generation if server and server.images else workload.serving

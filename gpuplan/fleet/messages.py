@@ -53,9 +53,9 @@ def shapes_to_buy(gpu: str, shapes: Sequence[str]) -> Diagnostic:
     )
 
 
-def one_place(place: tuple[str, str], anywhere: int, there: int) -> Diagnostic:
+def one_place(place: tuple[str, str], anywhere: int, in_one: int) -> Diagnostic:
     """Costs in micro-USD an hour."""
-    usd, least = (format_usd(Decimal(c).scaleb(-6)) for c in (there, anywhere))
+    usd, least = (format_usd(Decimal(c).scaleb(-6)) for c in (in_one, anywhere))
     return note(
         "GP014",
         f"hosts are rented in one place, {', '.join(place)}, for {usd}/h; the cheapest of several"

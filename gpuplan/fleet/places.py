@@ -33,14 +33,14 @@ def pack_in_one_place(
     rented = sorted({k.gpu for k in built.problem.hosts if k.place is not None})
     rates = rates_by_place(catalog, rented, sellers(wanted))
     for place in _tried(built.problem, used, rates):
-        there = build(wanted, replace(asked, place=place), catalog)
-        if there.problem is None:
+        local = build(wanted, replace(asked, place=place), catalog)
+        if local.problem is None:
             continue
-        packed = _packed(there.problem)
+        packed = _packed(local.problem)
         lost = _refused(packed[1]) > _refused(free[1])
         if not lost and (best is None or packed[1].cost < best[1][1].cost):
-            there.diagnostics.append(messages.one_place(place, free[1].cost, packed[1].cost))
-            best = there, packed
+            local.diagnostics.append(messages.one_place(place, free[1].cost, packed[1].cost))
+            best = local, packed
     if best is None:
         named = sorted(f"{k.name} ({', '.join(k.place)})" for k in used if k.place)
         built.diagnostics.append(messages.several_places(named))
@@ -73,9 +73,9 @@ def _tried(problem: Problem, used: Mapping[HostType, int], by_place: Rates) -> l
     gpus = {kind.gpu: sum(len(n.gpus) for n in kind.nodes) * n for kind, n in used.items()}
 
     def cost(place: Place) -> tuple[float, Place]:
-        there = by_place[place]
-        dearest = max(there.values())  # in place of a type that is not there
-        return sum(count * there.get(gpu, dearest) for gpu, count in gpus.items()), place
+        prices = by_place[place]
+        dearest = max(prices.values())  # in place of a type that is not there
+        return sum(count * prices.get(gpu, dearest) for gpu, count in gpus.items()), place
 
     whole = sorted(p for p, rates in by_place.items() if gpus.keys() <= rates.keys())
     tried = sorted(whole, key=cost)[:MOST_TRIED]

@@ -62,8 +62,8 @@ def reach_problems(plan: Plan) -> Iterator[Diagnostic]:
             yield problems.offline(workload, weights)
         registry, _ = registry_of(workload.engine.image)
         mirrors = dict(network.images)
-        there = any(workload.engine.image.startswith(f"{m}/") for m in mirrors.values())
-        if mirrors and registry not in mirrors and not there:
+        mirrored = any(workload.engine.image.startswith(f"{m}/") for m in mirrors.values())
+        if mirrors and registry not in mirrors and not mirrored:
             yield problems.no_mirror(workload, workload.engine.image, registry)
 
 

@@ -91,9 +91,9 @@ def rdma_devices(plan: Plan, pool: NodePool, gpus: int) -> int:
 def _given(plan: Plan, pool: NodePool) -> dict[str, str]:
     """What the vendor's labels, where its operator runs, and the provider say of each node. A guest
     may have another device than the GPU has: where nodes are known by name, these tell them."""
-    told = bool(pool.node_names) and pool.maker.labelled_by == "device"
+    by_device = bool(pool.node_names) and pool.maker.labelled_by == "device"
     labels = {
-        pool.maker.label: "" if plan.plugin_on_nodes or told else pool.gpu_product,
+        pool.maker.label: "" if plan.plugin_on_nodes or by_device else pool.gpu_product,
         naming.INSTANCE_TYPE_LABEL: "" if pool.node_names else pool.labelled_type,
     }
     return {name: value for name, value in labels.items() if value}

@@ -51,10 +51,10 @@ class _SameHost(HTTPRedirectHandler):
     def redirect_request(  # noqa: PLR0917 - the library's own signature
         self, req: Request, fp: Any, code: int, msg: str, headers: Any, newurl: str
     ) -> Request | None:
-        here, there = urlsplit(req.full_url), urlsplit(newurl)
-        if (here.scheme, here.netloc) != (there.scheme, there.netloc):
+        here, target = urlsplit(req.full_url), urlsplit(newurl)
+        if (here.scheme, here.netloc) != (target.scheme, target.netloc):
             fp.close()
-            raise Rejected([messages.sent_elsewhere(here.netloc, there.netloc or newurl)])
+            raise Rejected([messages.sent_elsewhere(here.netloc, target.netloc or newurl)])
         return super().redirect_request(req, fp, code, msg, headers, newurl)
 
 

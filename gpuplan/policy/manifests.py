@@ -72,10 +72,10 @@ def _add_inventory(manifest: SourceDocument, plan: Plan, sources: Sources) -> No
         return
     label = inventory_label(manifest.name, inventory)
     origins = (*(p.origin for p in plan.node_pools), *(h.origin for h in plan.hosts))
-    there = {o for o in origins if o is not None and o.document == label}
+    listed = {o for o in origins if o is not None and o.document == label}
     names = {h.origin: h.name for h in plan.hosts}
     for document in _documents((Path(manifest.path).parent / inventory,), label):
-        if all(_at(document, o.path, names.get(o)) for o in there):
+        if all(_at(document, o.path, names.get(o)) for o in listed):
             sources.add(document)
 
 

@@ -38,11 +38,18 @@ def measuring(work: Tree, index: Mapping[str, Tree], pool: Tree) -> Iterator[str
     gpus = work["gpu_count"] // work["replicas"]
     lasts = format_quantity(max(seconds, SHORTEST_SECONDS), "s")
     many = plural(max(round(sequences), 1), "request")
-    yield f"  measuring  one replica on {gpus} × {work['gpu']}, {many} at once, {lasts},"
+    prompt, answer = (
+        format(round(float(index[f"{work['name']}.load.{part}_tokens.mean"]["value"])), ",")
+        for part in ("input", "output")
+    )
+    yield f"  measuring  one replica on {gpus} × {work['gpu']}, {many} at once,"
+    yield f"    prompts of {prompt} tokens, answers of {answer}, {lasts},"
     yield f"    narrows the time per output token there from {now} to {then};"
     worth = _worth(work, int(replicas), pool)
     yield f"    where it is {format_quantity(likely, 's')} as predicted, {worth}"
-    yield "    (`gpuplan accuracy CSV --calibrate DIR`, then `platform.calibration: DIR`)"
+    cache = work["serving"]["kv_cache_dtype"]
+    yield f"    (`gpuplan accuracy CSV --calibrate DIR`, whose row has kv_cache_dtype {cache},"
+    yield "    then `platform.calibration: DIR`)"
 
 
 def _worth(work: Tree, replicas: int, pool: Tree) -> str:

@@ -122,8 +122,8 @@ def _spared(
 
 def _handed(work: Workload, columns: int) -> Iterator[str]:
     if work.disaggregation is not None:
-        told = wording.handed(to_tree(work.disaggregation))
-        yield from _wrapped("pools", told.split("; "), columns, ";")
+        words = wording.handed(to_tree(work.disaggregation))
+        yield from _wrapped("pools", words.split("; "), columns, ";")
 
 
 def _replaced(overrides: Sequence[Override], columns: int, where: str = "") -> Iterator[str]:

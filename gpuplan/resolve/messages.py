@@ -57,8 +57,8 @@ def unknown_region(
         words = _words(region)
         return len(words) - len(asked), -sum(w in asked for w in words if not w.isdigit())
 
-    there = sorted((r for r in known if asked and asked[0] in _words(r)), key=strange)
-    near = [r for r in there if strange(r) == strange(there[0])]
+    akin = sorted((r for r in known if asked and asked[0] in _words(r)), key=strange)
+    near = [r for r in akin if strange(r) == strange(akin[0])]
     slip = nearest(name, known)
     numbers = [w for w in asked if w.isdigit()]
     if slip and (slip[:2] != name[:2] or [w for w in _words(slip) if w.isdigit()] != numbers):

@@ -143,8 +143,8 @@ def version_problems(
         yield unknown_name("component", name, known, f"use {', '.join(known)}", key)
     if not TARGETS[platform.target].installs_components:
         return
-    there = _of_the_cluster(platform, catalog)
-    for name in (*_needed(platform, catalog, vendors), *there):
+    pinned = _of_the_cluster(platform, catalog)
+    for name in (*_needed(platform, catalog, vendors), *pinned):
         asked, pin = platform.versions.get(name), _pin(platform, name, catalog)
         if asked is None or not asked.untested:
             if pin is None:

@@ -64,12 +64,12 @@ def _pod(tree: Tree, template: Tree, group: int, index: int) -> Object:
     name, namespace = tree["metadata"]["name"], tree["metadata"]["namespace"]
     leader, size = f"{name}-{group}", tree["spec"]["leaderWorkerTemplate"]["size"]
     own = {"name": name, "group-index": str(group), "worker-index": str(index)}
-    told = {
+    variables = {
         "LWS_LEADER_ADDRESS": f"{leader}.{name}.{namespace}",
         "LWS_GROUP_SIZE": str(size),
         "LWS_WORKER_INDEX": str(index),
     }
-    env = [{"name": key, "value": value} for key, value in told.items()]
+    env = [{"name": key, "value": value} for key, value in variables.items()]
     containers = [{**c, "env": [*env, *c.get("env", ())]} for c in template["spec"]["containers"]]
     labels = {f"{LABELS}/{key}": value for key, value in own.items()}
     metadata = {

@@ -24,8 +24,8 @@ def nodes(plan: Plan) -> list[Object]:
 def cards(plan: Plan, without: Iterable[str] = ()) -> list[Object]:
     """The network cards that pods claim of the nodes, but of those that are away."""
     named = [(pool, name) for pool in plan.node_pools for name in _names(pool)]
-    there = (pair for pair in named if pair[1] not in without)
-    own = (card for pool, name in there for card in cards_of(plan, pool.name, name))
+    present = (pair for pair in named if pair[1] not in without)
+    own = (card for pool, name in present for card in cards_of(plan, pool.name, name))
     return [*device_class(plan), *own]
 
 

@@ -232,3 +232,15 @@ def test_what_cannot_be_expressed_is_named(changed: dict[str, str], said: str) -
     answer = tpot(case("qwen3-32b", **changed))
     assert isinstance(answer, str)
     assert said in answer
+
+
+def test_a_row_may_say_the_format_of_the_cache() -> None:
+    """Public runs keep it in fp8 beside weights in fp8; a server that keeps it whole reads more."""
+    usual, half, whole = (
+        milliseconds(MODELS["dense"], batch="64", input_len="16384", **said)
+        for said in ({}, {"kv_cache_dtype": "fp8"}, {"kv_cache_dtype": "auto"})
+    )
+    assert usual == half
+    assert whole > 1.02 * half
+    with pytest.raises(ValueError, match="kv_cache_dtype 'int3' is neither auto nor fp8"):
+        tpot(case(MODELS["dense"], kv_cache_dtype="int3"))

@@ -123,6 +123,18 @@ def test_explain_says_which_run_would_narrow_the_interval_and_what_that_saves(
     assert 0 < fewer < count
     assert saved > 0
     assert "narrows the time per output token there from" in after
+    asked = re.search(
+        r"(\d+) requests at once, prompts of ([\d,]+) tokens, answers of (\d+), .* where it is"
+        r" ([\d.]+) ms as predicted, .* whose row has kv_cache_dtype (\w+)",
+        after,
+    )
+    assert asked is not None
+    batch, prompt, answer, milliseconds, cache = asked.groups()
+    row = OWN | {"batch": batch, "input_len": prompt.replace(",", ""), "output_len": answer}
+    (point,) = read_points([written(tmp_path / "own.csv", row | {"kv_cache_dtype": cache})])
+    likely = predict(point, Anchors())
+    assert isinstance(likely, Estimate)
+    assert likely.value == pytest.approx(float(milliseconds), rel=0.03), "of the row that is meant"
 
 
 @pytest.mark.parametrize(

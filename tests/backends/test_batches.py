@@ -12,7 +12,7 @@ from ruamel.yaml import YAML
 
 from gpuplan.kubernetes.lower import lower
 from gpuplan.kubernetes.naming import amount
-from gpuplan.pipeline import Compiled, There, compile_files, emit
+from gpuplan.pipeline import Compiled, Standing, compile_files, emit
 from gpuplan.plan.model import Plan
 from gpuplan.render import yaml
 from gpuplan.units import GIB
@@ -40,7 +40,7 @@ def compiled(folder: Path, document: dict[str, Any], there: Plan | None = None) 
     (folder / "rack.yaml").write_text(INVENTORY, encoding="utf-8")
     path = folder / "m.yaml"
     path.write_text(yaml.dumps(document), encoding="utf-8")
-    result = compile_files([path], there=lambda _: There(there))
+    result = compile_files([path], standing=lambda _: Standing(there))
     assert [p.message for p in result.problems if p.severity.value == "error"] == []
     return result.stacks[0]
 

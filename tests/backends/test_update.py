@@ -14,7 +14,7 @@ from gpuplan.cli.main import main
 from gpuplan.kubernetes.lower import lower
 from gpuplan.kubernetes.naming import amount
 from gpuplan.kubernetes.objects import KubernetesObject
-from gpuplan.pipeline import Compiled, Result, There, compile_files
+from gpuplan.pipeline import Compiled, Result, Standing, compile_files
 from gpuplan.plan.diff import diff
 from gpuplan.plan.model import Plan
 from gpuplan.render import yaml
@@ -35,7 +35,7 @@ def compile_over(folder: Path, document: dict[str, Any], there: Plan | None = No
     (folder / "rack.yaml").write_text(INVENTORY, encoding="utf-8")
     path = folder / "m.yaml"
     path.write_text(yaml.dumps(document), encoding="utf-8")
-    return compile_files([path], there=lambda _: There(there))
+    return compile_files([path], standing=lambda _: Standing(there))
 
 
 def only(result: Result) -> Compiled:

@@ -144,6 +144,34 @@ def test_the_guides_formula_stands_once_in_the_sizing() -> None:
     assert sum(f.read_text("utf-8").count(text) for f in files) == 1
 
 
+def test_modules_that_any_page_names_exist() -> None:
+    """Also by a part of their path; Megatron-Bridge has a script of its own."""
+    listing = [f for folder in ("gpuplan", "bench", "tests", "stacks") for f in all_of(folder)]
+    pages = [f.relative_to(ROOT / "docs").as_posix() for f in (ROOT / "docs").rglob("*.md")]
+    pages.remove("tour.md")  # its programs are those of a stack that it writes
+    named = {(p, m) for p in pages for t in code(p) for m in re.findall(r"[\w/-]+\.py\b", t)}
+    gone = {(p, m) for p, m in named if not any(f.endswith(f"/{m.lstrip('/')}") for f in listing)}
+    assert gone == {("large-runs.md", "scripts/training/run_recipe.py")}
+
+
+def all_of(folder: str) -> list[str]:
+    return [f"/{f.relative_to(ROOT).as_posix()}" for f in (ROOT / folder).rglob("*.py")]
+
+
+def test_the_order_of_the_rooms_is_the_contracts() -> None:
+    text = (ROOT / ".importlinter").read_text("utf-8")
+    layers = text.partition("layers =\n")[2].partition("\n\n")[0]
+    shown = page("architecture.md").partition("checks it:\n`")[2].partition("`")[0]
+    order = [room for line in shown.split("→") for room in [set(re.findall(r"\w+", line))]]
+    assert order == [set(re.findall(r"\w+", line)) for line in layers.splitlines()[1:]]
+
+
+def test_a_word_of_the_glossary_has_one_meaning() -> None:
+    terms = re.findall(r"^\| ([^|]+) \|", page("glossary.md"), re.M)
+    words = [w for t in terms if t != "term" for w in re.sub(r"(\w), (?=\w)", r"\1|", t).split("|")]
+    assert {w for w in words if words.count(w) > 1} == set()
+
+
 def test_every_folder_of_the_package_is_in_the_architecture() -> None:
     listed = page("architecture.md").partition("## Where things are")[2].partition("\n## ")[0]
     folders = {p.parent.name for p in (ROOT / "gpuplan").glob("*/*.py")}

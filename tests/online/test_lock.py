@@ -18,7 +18,7 @@ from gpuplan.online.charts import chart_digest
 from gpuplan.online.hub import commit
 from gpuplan.online.registry import image_digest, reference
 from gpuplan.output import write_stack
-from gpuplan.pipeline import There, compile_files, emit
+from gpuplan.pipeline import Standing, compile_files, emit
 from gpuplan.plan.read import read_pins, read_plan
 from gpuplan.render import yaml
 from tests.support import registry
@@ -143,7 +143,7 @@ def test_a_manifests_own_revision_is_not_replaced(tmp_path: Path, server: Answer
     text = source.read_text(encoding="utf-8")
     source.write_text(text.replace('"team/small"', f'"team/small", "revision": "{own}"'))
     known = {("model", "team/small"): registry.COMMIT}
-    (compiled,) = compile_files([source], there=lambda _: There(known=known)).stacks
+    (compiled,) = compile_files([source], standing=lambda _: Standing(known=known)).stacks
     (workload,) = compiled.plan.workloads
     assert workload.model
     assert workload.model.revision == own

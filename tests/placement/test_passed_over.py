@@ -9,7 +9,7 @@ from typing import Any
 from ruamel.yaml import YAML
 
 from gpuplan.diagnostics import Severity
-from gpuplan.pipeline import NOTHING, Result, There, compile_files
+from gpuplan.pipeline import NOTHING, Result, Standing, compile_files
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 PASSED = "'lora-70b' is not put on h100-sxm-80gb: "
@@ -29,7 +29,7 @@ def hosts() -> list[dict[str, Any]]:
     return [h100, a100]
 
 
-def compiled(folder: Path, *listed: dict[str, Any], there: There = NOTHING) -> Result:
+def compiled(folder: Path, *listed: dict[str, Any], there: Standing = NOTHING) -> Result:
     """The example's run in five days, for which two hosts of either kind are enough."""
     manifest = YAML(typ="safe").load(EXAMPLES / "passthrough.yaml")
     manifest["platform"] |= {
@@ -41,7 +41,7 @@ def compiled(folder: Path, *listed: dict[str, Any], there: There = NOTHING) -> R
     inventory = {"apiVersion": "gpuplan.dev/inventory/v1", "name": "rack", "hosts": list(listed)}
     YAML().dump(inventory, folder / "hosts.yaml")
     YAML().dump(manifest, folder / "manifest.yaml")
-    return compile_files([folder / "manifest.yaml"], there=lambda _: there)
+    return compile_files([folder / "manifest.yaml"], standing=lambda _: there)
 
 
 def gpu_of(result: Result) -> str:
@@ -84,7 +84,7 @@ def test_a_fact_of_a_host_that_nobody_states(tmp_path: Path) -> None:
 
 def test_guests_that_run_are_not_moved_for_a_fact_that_went(tmp_path: Path) -> None:
     h100, a100 = hosts()
-    there = There(compiled(tmp_path, h100, a100).stacks[0].plan)
+    there = Standing(compiled(tmp_path, h100, a100).stacks[0].plan)
     del h100["cpu_vendor"]
     result = compiled(tmp_path, h100, a100, there=there)
     assert not result.stacks

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from gpuplan.pipeline import There, compile_files
+from gpuplan.pipeline import Standing, compile_files
 from gpuplan.placement.api import Placement
 from gpuplan.placement.place import place
 from gpuplan.plan.changes.moves import carry_over
@@ -192,11 +192,11 @@ def test_a_stack_is_compiled_over_the_one_that_is_there(tmp_path: Path) -> None:
     (first,) = compile_files([manifest]).stacks
     hosts.write_text(hosts.read_text().replace("[hv-01, hv-02]", "[hv-02, hv-01]"))
     (fresh,) = compile_files([manifest]).stacks
-    (over,) = compile_files([manifest], there=lambda _: There(first.plan)).stacks
+    (over,) = compile_files([manifest], standing=lambda _: Standing(first.plan)).stacks
     assert [m.host for m in fresh.plan.virtual_machines] == ["hv-02", "hv-01"]
     assert [m.host for m in over.plan.virtual_machines] == ["hv-01", "hv-02"]
     hosts.write_text(hosts.read_text().replace("hv-02", "hv-04"))
-    (moved,) = compile_files([manifest], there=lambda _: There(first.plan)).stacks
+    (moved,) = compile_files([manifest], standing=lambda _: Standing(first.plan)).stacks
     (note,) = [d for d in moved.diagnostics if d.rule == "GP025"]
     assert "VM lora-70b-1 moves from hv-02 to hv-04" in note.message
 

@@ -61,7 +61,9 @@ def test_a_prediction_of_a_new_site_holds_what_sites_differ_by() -> None:
     assert field.sigma(new) > 1.3 * field.sigma(known)
     assert "source" in {effect.name for effect in field.effects(known)}
     assert "source" not in {effect.name for effect in field.effects(new)}
-    low, high = field.beside(here)
+    low, high = field.beside(here, here)
     wide = field.correction(here)
     assert high / low < wide.high / wide.low
     assert low < 1 < high
+    least, most = field.beside(here, one.planned(256))
+    assert high / low < most / least <= wide.high / wide.low, "what one load tells of another"

@@ -80,9 +80,9 @@ def covariances(terms: Sequence[Term], features: Sequence[Any]) -> Any:
         names = [together(f, term.same) for f in features]
         number = {name: n for n, name in enumerate(sorted(set(names)))}
         codes = np.array([number[n] for n in names])
-        told = np.array([all(f[name] != NOBODYS for name in term.same) for f in features])
+        known = np.array([all(f[name] != NOBODYS for name in term.same) for f in features])
         part = np.where(codes[:, None] == codes[None, :], term.amplitude**2, 0.0)
-        part *= np.outer(told, told)
+        part *= np.outer(known, known)
         for name, length in term.scales:
             place = np.array([float(f[name]) for f in features]) / length
             part *= np.exp(-((place[:, None] - place[None, :]) ** 2) / 2)

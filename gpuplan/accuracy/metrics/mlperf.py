@@ -176,8 +176,8 @@ def _low(case: Case) -> Formats:
 
 def _scenario(case: Case) -> str:
     """Of a throughput, the metric tells it; of a latency, the notes."""
-    told = re.search(r"scenario=(\w+)", case.row["notes"])
-    text = case.metric if case.metric.endswith("_per_s") or not told else told[1].lower()
+    match = re.search(r"scenario=(\w+)", case.row["notes"])
+    text = case.metric if case.metric.endswith("_per_s") or not match else match[1].lower()
     return next((s for s in (INTERACTIVE, "offline") if s in text), "server")
 
 
@@ -208,8 +208,8 @@ def _features(run: Run, what: str) -> Features:
 
 
 def _round(case: Case) -> str:
-    told = re.search(r"Inference v([\d.]+)", case.row["notes"])
-    return told[1] if told else "?"
+    match = re.search(r"Inference v([\d.]+)", case.row["notes"])
+    return match[1] if match else "?"
 
 
 _REACHES = (

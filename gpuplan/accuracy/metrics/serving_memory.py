@@ -52,8 +52,8 @@ def weights(case: Case) -> Estimate | str:
 def _replica(case: Case) -> Replica | str:
     if not isinstance(case.model, Transformer):
         return "no language model"
-    told = case.row["engine"].lower()
-    engine = next((name for word, name in ENGINES.items() if told.startswith(word)), None)
+    written = case.row["engine"].lower()
+    engine = next((name for word, name in ENGINES.items() if written.startswith(word)), None)
     if engine is None:
         return f"the memory of '{case.row['engine']}' is not modelled"
     form = names.form(case.row["precision"])
@@ -65,11 +65,11 @@ def _replica(case: Case) -> Replica | str:
     service = replica_of(
         case.model,
         case.gpu,
-        (engine, "", form, "fixed"),
+        (engine, "", form, "fixed", cache),
         Division(tensor_parallel_size=tensor, pipeline_stages=stages),
         (1.0, 1.0),
     ).service
-    part = re.search(r"(?:fraction|utilization)[ =]*(0?\.\d+)", told)
+    part = re.search(r"(?:fraction|utilization)[ =]*(0?\.\d+)", written)
     if part is not None:
         utilization = constant(float(part[1]), "1", "measurement")
         service = replace(service, gpu_memory_utilization=utilization)

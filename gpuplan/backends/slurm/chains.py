@@ -53,8 +53,8 @@ def ordered(jobs: Sequence[Job]) -> list[str]:
 
 def _before(jobs: Sequence[Job], name: str) -> list[str]:
     """Those that have a script: what cannot be started is said elsewhere."""
-    there = {job.name: job for job in jobs}
-    return [other for other in there[name].workload.after if other in there]
+    by_name = {job.name: job for job in jobs}
+    return [other for other in by_name[name].workload.after if other in by_name]
 
 
 def _entry(job: Job, root: str) -> Entry:

@@ -91,8 +91,8 @@ def _weights(part: Partition, every: Sequence[Nodes]) -> str:
     Without it Slurm counts CPUs."""
     here = [group for group in every if {*group.names} & {*part.nodes}]
     parts = {g.kind(s.name): s.per_gpu for g in here for s in g.shares}
-    there = {name for group in here for name, _ in group.gres}
-    counted = [(f"gpu:{n}", parts.get(n, 1)) for n in sorted(there)]
+    types = {name for group in here for name, _ in group.gres}
+    counted = [(f"gpu:{n}", parts.get(n, 1)) for n in sorted(types)]
     sliced = [group.machine.time_slices for group in here if group.shards]
     if slices := [number for number in sliced if number]:
         counted.append(("shard", min(slices)))

@@ -21,10 +21,10 @@ def word(text: str) -> str:
 def gpu_type(identifier: str, product: str) -> str:
     """What jobs ask for: `h100`, `rtx_pro_6000`. The first words of the catalogue's name that stand
     together in the product's too, so that Slurm finds the type in the name NVML gives."""
-    words, there = word(identifier).split("_"), f"_{word(product)}_"
+    words, named = word(identifier).split("_"), f"_{word(product)}_"
     for count in range(len(words), 0, -1):
         start = "_".join(words[:count])
-        if f"_{start}_" in there:
+        if f"_{start}_" in named:
             return start
     return "_".join(words)
 

@@ -24,11 +24,11 @@ class Kept:
 
 
 def files(cluster: Cluster, jobs: Sequence[Job]) -> Iterator[File]:
-    there = {job.name: job for job in jobs}
+    by_name = {job.name: job for job in jobs}
     kept = [
-        _kept(there[r.workload], r.start, r.seconds)
+        _kept(by_name[r.workload], r.start, r.seconds)
         for r in cluster.reservations
-        if r.workload in there
+        if r.workload in by_name
     ]
     if kept:
         text = render("shell", "slurm/reserve.sh.j2", reservations=kept)

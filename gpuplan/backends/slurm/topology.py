@@ -43,8 +43,8 @@ def near(cluster: Cluster, nodes: Sequence[str], work: Workload) -> tuple[str, o
         parts = (n for n in range(smallest, 1, -1) if count % n == 0)
         size = next(parts, None)
         return None if size is None else ("segment", size)
-    there = sorted((len({*s.hosts} & {*nodes}) for s in cluster.switches if s.hosts), reverse=True)
-    for number, held in enumerate(accumulate(there), start=1):
+    within = sorted((len({*s.hosts} & {*nodes}) for s in cluster.switches if s.hosts), reverse=True)
+    for number, held in enumerate(accumulate(within), start=1):
         if held >= count:
             return "switches", number
     return None

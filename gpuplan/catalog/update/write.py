@@ -70,10 +70,10 @@ def joined(rows: Iterable[Row]) -> list[Row]:
     """One row of each instance and source, sorted."""
     merged: dict[tuple[str, str], Row] = {}
     for row in rows:
-        there = merged.setdefault((row["instance"], row["source"]), dict(row))
+        entry = merged.setdefault((row["instance"], row["source"]), dict(row))
         for kind in KINDS.values():
             if row.get(kind):
-                there[kind] = {**there.get(kind, {}), **row[kind]}
+                entry[kind] = {**entry.get(kind, {}), **row[kind]}
     return [merged[key] for key in sorted(merged)]
 
 

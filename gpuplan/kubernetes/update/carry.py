@@ -38,10 +38,10 @@ def carry_over(
         return after, ()
     plan, notes = keep_claims(before, after, forget)
     plan, cuts = keep_layouts(before, plan)
-    there = _objects(before)
-    plan, now, runs = _runs(before, plan, there)
+    standing = _objects(before)
+    plan, now, runs = _runs(before, plan, standing)
     moved = operators.moves(before, plan)
-    refusals, waits = _refusals(plan, there, now), _waits(plan, there, now)
+    refusals, waits = _refusals(plan, standing, now), _waits(plan, standing, now)
     return plan, (*notes, *cuts, *runs, *moved, *refusals, *waits)
 
 
@@ -56,7 +56,9 @@ def _objects(plan: Plan) -> Objects:
     return {(o.kind, o.namespace, o.name): o for o in objects}
 
 
-def _runs(before: Plan, plan: Plan, there: Objects) -> tuple[Plan, Objects, tuple[Diagnostic, ...]]:
+def _runs(
+    before: Plan, plan: Plan, standing: Objects
+) -> tuple[Plan, Objects, tuple[Diagnostic, ...]]:
     """`plan` and its objects, with another name for each run whose Job cannot become what is
     wanted."""
     former = {w.name: same(before, w) for w in plan.workloads if w.task in RUNS}
@@ -65,10 +67,10 @@ def _runs(before: Plan, plan: Plan, there: Objects) -> tuple[Plan, Objects, tupl
     later, notes = {}, []
     now = _objects(plan)
     objects = {o.key: o for o in now.values() if o.kind in ONCE}
-    kinds = {o.key: o for o in there.values() if o.kind in ONCE}
+    kinds = {o.key: o for o in standing.values() if o.kind in ONCE}
     for workload in plan.workloads:
         job = objects.get(workload.name) if workload.name in earlier else None
-        old = there.get((job.kind, job.namespace, job.name)) if job else None
+        old = standing.get((job.kind, job.namespace, job.name)) if job else None
         if job is not None and old is not None and (fixed := refused(old.tree, job.tree)):
             later[workload.name] = (earlier[workload.name] or 1) + 1
             name = f"{job.name.removesuffix(f'-{workload.generation}')}-{later[workload.name]}"
@@ -91,18 +93,18 @@ def _numbered(plan: Plan, generations: Mapping[str, int | None]) -> Plan:
     )
 
 
-def _refusals(plan: Plan, there: Objects, now: Objects) -> Iterator[Diagnostic]:
+def _refusals(plan: Plan, standing: Objects, now: Objects) -> Iterator[Diagnostic]:
     for where, item in now.items():
-        old = there.get(where)
+        old = standing.get(where)
         if old is not None and (fixed := refused(old.tree, item.tree)):
             yield messages.cannot_become(f"{item.kind} {item.name}", fixed, _origin(plan, item))
 
 
-def _waits(plan: Plan, there: Objects, now: Objects) -> Iterator[Diagnostic]:
+def _waits(plan: Plan, standing: Objects, now: Objects) -> Iterator[Diagnostic]:
     """New pods that nobody's GPUs are free for, since an update removes the old ones last."""
-    gone = [o for w, o in there.items() if o.kind in (*AWAITED, *ONCE) and w not in now]
+    gone = [o for w, o in standing.items() if o.kind in (*AWAITED, *ONCE) and w not in now]
     for where, item in now.items():
-        if item.kind not in AWAITED or where in there:
+        if item.kind not in AWAITED or where in standing:
             continue
         for old in gone:
             if _devices(old) & _devices(item):

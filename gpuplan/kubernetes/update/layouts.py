@@ -18,8 +18,8 @@ Cut = tuple[GpuLayout, ...]  # of a node; empty where its GPUs are whole
 def keep_layouts(before: Plan, after: Plan) -> tuple[Plan, tuple[Diagnostic, ...]]:
     """`after` with its cuts dealt to nodes so that as many as possible stay as they are, and a
     warning for each other."""
-    there = {p.name: p for p in before.node_pools}
-    pools = (_in_order(there[p.name], p) if p.name in there else p for p in after.node_pools)
+    former = {p.name: p for p in before.node_pools}
+    pools = (_in_order(former[p.name], p) if p.name in former else p for p in after.node_pools)
     plan = replace(after, node_pools=tuple(pools))
     return plan, tuple(_recut(before, plan))
 

@@ -16,13 +16,13 @@ def moves(before: Plan, after: Plan) -> Iterator[Diagnostic]:
     """What `pulumi up` would uninstall, install a second time or leave to nobody, unless its state
     moves first; nothing where both plans leave the operators to the same stack."""
     names = [c.component.name for c in charts.charts(before)]
-    there, wanted = _owner(before), _owner(after)
-    if not names or there == wanted:
+    owner, wanted = _owner(before), _owner(after)
+    if not names or owner == wanted:
         return
-    source, dest = (f"ORGANIZATION/{name or OTHER}/dev" for name in (there, wanted))
+    source, dest = (f"ORGANIZATION/{name or OTHER}/dev" for name in (owner, wanted))
     yield warning(
         "GP025",
-        f"{' and '.join(names)} moves from {_named(there)} to {_named(wanted)}:"
+        f"{' and '.join(names)} moves from {_named(owner)} to {_named(wanted)}:"
         f" {_follows(before, after)}",
         _origin(after),
         help=f"before `pulumi up`: {', '.join(_steps(after, source, dest))}{_rest(before, after)}",

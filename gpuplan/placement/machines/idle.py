@@ -24,10 +24,10 @@ def with_idle(
     so many replicas can be started as things stand."""
     hosts = [h for h in machines.hypervisors if h.host.name in pool.node_names]
     taken = {(m.host, d.parent or d.address) for m in machines.virtual_machines for d in m.devices}
-    there = [
+    every = [
         (h.host.name, d.address) for h in hosts for d in h.of("gpu") if d.device.model == pool.gpu
     ]
-    free = sum(gpu not in taken for gpu in there)
+    free = sum(gpu not in taken for gpu in every)
     if not free:
         return pool
     gpus = {o.gpu.identifier: o.gpu for o in reversed(offers)}
@@ -39,7 +39,7 @@ def with_idle(
             replica = tuple(
                 islice(guests(workload, gpus[workload.gpu]), workload.nodes_per_replica)
             )
-            most = len(there) * replica[0].per_gpu // (replica[0].gpus * len(replica))
+            most = len(every) * replica[0].per_gpu // (replica[0].gpus * len(replica))
             held = _held([host.copy() for host in state], replica, most)
             room.append(Room(workload=workload.name, replicas=held))
     return replace(pool, idle_gpus=free, room=tuple(room))

@@ -78,10 +78,10 @@ def place_machines(
     """Every guest of `guests` on a host of `hypervisors`, or a diagnostic with the numbers. Those
     that `former` has stay on their hosts, with their devices, where all guests have a place so."""
     ordered = sorted(guests, key=_size)
-    there = {machine.name: machine for machine in former}
-    run = _Run(plan, [], there)
+    by_name = {machine.name: machine for machine in former}
+    run = _Run(plan, [], by_name)
     for stay, strangers in _ways(former, guests):
-        run, others = _stayed(plan, hypervisors, ordered, there, stay=stay, strangers=strangers)
+        run, others = _stayed(plan, hypervisors, ordered, by_name, stay=stay, strangers=strangers)
         hosts = [host.copy() for host in run.hosts]
         for guest in others:
             _place(run, guest)
@@ -89,7 +89,7 @@ def place_machines(
             break
         assignment = assign(hosts, others)
         if assignment.places is not None:
-            run, _ = _stayed(plan, hypervisors, ordered, there, stay=stay, strangers=strangers)
+            run, _ = _stayed(plan, hypervisors, ordered, by_name, stay=stay, strangers=strangers)
             for guest, (number, choice) in zip(others, assignment.places, strict=True):
                 _build(run, run.hosts[number], guest, choice)
             break
@@ -120,10 +120,10 @@ def place_machines(
 
 def stayed(plan: str, machines: Machines, guests: Sequence[Guest]) -> list[HostState]:
     """The hosts as the `guests` of `machines` leave them."""
-    there = {machine.name: machine for machine in machines.virtual_machines}
+    by_name = {machine.name: machine for machine in machines.virtual_machines}
     tenants = {g.workload.tenant for g in guests if takes_turns(g.vgpu)}
     run, _ = _stayed(
-        plan, machines.hypervisors, guests, there, stay=True, strangers=len(tenants) > 1
+        plan, machines.hypervisors, guests, by_name, stay=True, strangers=len(tenants) > 1
     )
     return run.hosts
 

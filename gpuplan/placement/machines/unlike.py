@@ -64,9 +64,9 @@ def _cards(hypervisor: Hypervisor) -> tuple[str, str]:
     cards = [d.device for d in hypervisor.of("nic") if d.free]
     on_node = sum(any(c.numa_node == g.numa_node for c in cards) for g in gpus)
     on_switch = sum(any(c.switch == g.switch for c in cards) for g in gpus if g.switch)
-    told = any(g.switch for g in gpus)
+    switched = any(g.switch for g in gpus)
     every = plural(len(gpus), "GPU")
     return (
         f"a network card on the NUMA node of {on_node} of {every}",
-        f"a network card on the PCIe switch of {on_switch} of {every}" if told else "",
+        f"a network card on the PCIe switch of {on_switch} of {every}" if switched else "",
     )

@@ -69,16 +69,20 @@ class Names:
         alike: list[str] = []
         if former and former.gpu == need.offer.gpu.identifier and need.vgpu is None:
             left = self._left[place]
-            there = {n: gpus for n, gpus in cuts(former).items() if gpus and n in left}
-            alike = _alike(need, there)
-            more = _beside(asks, need, there) if len(alike) < min(len(there), need.nodes) else None
-            if more is not None and len(there) + len(more) <= need.nodes + spare:
-                self._left[place] = [n for n in left if n not in there]
+            cut_nodes = {n: gpus for n, gpus in cuts(former).items() if gpus and n in left}
+            alike = _alike(need, cut_nodes)
+            more = (
+                _beside(asks, need, cut_nodes)
+                if len(alike) < min(len(cut_nodes), need.nodes)
+                else None
+            )
+            if more is not None and len(cut_nodes) + len(more) <= need.nodes + spare:
+                self._left[place] = [n for n in left if n not in cut_nodes]
                 names = self.take(pool, need, len(more), others)
-                of_all = there | _by_name(layouts(more, names, need.offer))
+                of_all = cut_nodes | _by_name(layouts(more, names, need.offer))
                 of_all |= {n: () for n in names if n not in of_all}
                 ordered = {n: of_all[n] for n in need.offer.node_names if n in of_all}
-                if (chosen := _as_they_are(asks, need, ordered, tuple(there))) is not None:
+                if (chosen := _as_they_are(asks, need, ordered, tuple(cut_nodes))) is not None:
                     return chosen
                 self._left[place] = left
         names = self.take(pool, need, need.nodes, others, alike)
@@ -86,28 +90,30 @@ class Names:
         return Chosen(need=need, names=names, layouts=layouts(need.filled, names, need.offer))
 
 
-def _alike(need: Need, there: Mapping[str, Cut]) -> list[str]:
-    """Those of the nodes that are `there` that the need cuts as they are."""
+def _alike(need: Need, cut_nodes: Mapping[str, Cut]) -> list[str]:
+    """Those of the nodes of `cut_nodes` that the need cuts as they are."""
     now = Counter(i.gpus for i in layouts(need.filled, (), need.offer) for _ in range(i.node_count))
     names = []
-    for name, gpus in there.items():
+    for name, gpus in cut_nodes.items():
         if now[gpus]:
             now[gpus] -= 1
             names.append(name)
     return names
 
 
-def _beside(asks: Sequence[Ask], need: Need, there: dict[str, Cut]) -> list[Node] | None:
-    """The further nodes that are taken where those that are `there` stay as they are cut; None
-    where they serve nothing. Those whose instances nobody takes are left out of `there`."""
-    while there:
-        nodes = {name: _as_cut(gpus, need.offer) for name, gpus in there.items()}
+def _beside(asks: Sequence[Ask], need: Need, cut_nodes: dict[str, Cut]) -> list[Node] | None:
+    """The further nodes that are taken where `cut_nodes` stay as they are cut; None
+    where they serve nothing. Those whose instances nobody takes are left out of `cut_nodes`."""
+    while cut_nodes:
+        nodes = {name: _as_cut(gpus, need.offer) for name, gpus in cut_nodes.items()}
         rest = fitted(_items(asks, need), list(nodes.values()))
-        idle = [n for n, node in nodes.items() if node.slots == _as_cut(there[n], need.offer).slots]
+        idle = [
+            n for n, node in nodes.items() if node.slots == _as_cut(cut_nodes[n], need.offer).slots
+        ]
         if not idle:
             return filled(rest, capacity(need.offer, 1))
         for name in idle:
-            del there[name]
+            del cut_nodes[name]
     return None
 
 

@@ -45,10 +45,10 @@ def in_one_place(
         if math.isinf(bound) or (best is not None and bound >= best.chosen.cost):
             break
         site = offered.site()
-        there = [moved(s, site) for s in searches] if site is not None else []
-        if site is None or any(s.best is None for s in there):
+        local = [moved(s, site) for s in searches] if site is not None else []
+        if site is None or any(s.best is None for s in local):
             continue
-        combination = joint(there, site, budget)
+        combination = joint(local, site, budget)
         if best is None or combination.chosen.rank < best.chosen.rank:
             best = combination
     return best

@@ -113,11 +113,11 @@ def _risk(subject: Subject, workload: Workload, candidate: Alternative) -> str:
     return f"; risk: {moved}" if moved else ""
 
 
-def _moved(here: str | None, there: str | None) -> str:
+def _moved(here: str | None, elsewhere: str | None) -> str:
     """What a move to nodes elsewhere asks for; "" where it is no move."""
-    if not here or not there:
+    if not here or not elsewhere:
         return ""
-    (provider, *place), (other, *away) = here.split(", "), there.split(", ")
+    (provider, *place), (other, *away) = here.split(", "), elsewhere.split(", ")
     if provider != other:
         return f"{other} is another provider: quota, images and data have to be there first"
     if place and away and place[0] != away[0]:

@@ -71,23 +71,23 @@ def idle(subject: Subject) -> Iterator[Finding]:
     nodes, which a manifest asks for (`training.spare_nodes`), count as used.
     """
     for pool in subject.plan.node_pools:
-        there = pool.node_count * pool.gpus_per_node
+        gpus = pool.node_count * pool.gpus_per_node
         used = used_gpus(subject.plan, pool)
         wanted = (pool.spare_nodes or 0) * pool.gpus_per_node
-        unused = 0 if used is None else there - used - wanted
-        if unused * 100 > subject.thresholds["maximum_percent"] * there:
+        unused = 0 if used is None else gpus - used - wanted
+        if unused * 100 > subject.thresholds["maximum_percent"] * gpus:
             price, wasted = "", None
             if pool.usd_per_hour is not None:
                 cost = float(pool.usd_per_hour) * pool.node_count
-                price = f", {format_usd(cost * unused / there)}/h of {format_usd(cost)}/h"
-                wasted = round(cost * unused / there * _lasting(subject.plan, pool), 6)
+                price = f", {format_usd(cost * unused / gpus)}/h of {format_usd(cost)}/h"
+                wasted = round(cost * unused / gpus * _lasting(subject.plan, pool), 6)
             yield Finding(
                 resource=f"node_pool/{pool.name}",
                 path=f"node_pools[{pool.name}].node_count",
-                message=f"{unused} of {there} GPUs of pool {pool.name} are idle{price}",
+                message=f"{unused} of {gpus} GPUs of pool {pool.name} are idle{price}",
                 help="choose a node with fewer GPUs, or give these some work",
                 requested=used,
-                capacity=there,
+                capacity=gpus,
                 unit="GPUs",
                 usd_per_hour=wasted,
                 origin=pool.origin,

@@ -34,7 +34,7 @@ def _regions_tree(regions: RegionsDiff) -> dict[str, Any]:
         "name": regions.name,
         "changed": regions.changed,
         "summary": regions.sentence,
-        **{side: None if there is None else to_tree(there) for side, there in sides.items()},
+        **{side: None if one is None else to_tree(one) for side, one in sides.items()},
     }
 
 

@@ -168,9 +168,9 @@ def guest_lines(guests: Sequence[GuestChange], limit: int = _GUESTS) -> list[str
     """What becomes of each guest that changes or is interrupted; those that are neither are named
     together."""
     left_alone = [g for g in guests if g.status == "same" and g.interrupted == "none"]
-    told = [g.text for g in guests if g not in left_alone]
-    lines = told[:limit]
-    if (left := len(told) - limit) > 0:
+    texts = [g.text for g in guests if g not in left_alone]
+    lines = texts[:limit]
+    if (left := len(texts) - limit) > 0:
         lines.append(f"{left} more: --format json shows all")
     if left_alone:
         names = hostlist(g.name for g in left_alone).replace(",", ", ")

@@ -60,12 +60,12 @@ def _circles(workloads: Sequence[Workload], at: Origin) -> Iterator[Diagnostic]:
     """One message for each circle, at the first of its workloads."""
     before = {w.name: w.after for w in workloads}
     places = {w.name: number for number, w in enumerate(workloads)}
-    told: set[str] = set()
+    named: set[str] = set()
     for workload in workloads:
         way = _way_back(workload.name, before)
-        if way is None or told & {*way}:
+        if way is None or named & {*way}:
             continue
-        told |= {*way}
+        named |= {*way}
         names = " waits for ".join(f"'{n}'" for n in (*way, way[0]))
         first = at.child(places[way[0]], "after", before[way[0]].index((*way, way[0])[1]))
         yield Diagnostic(

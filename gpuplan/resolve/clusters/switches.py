@@ -66,8 +66,8 @@ def _wrong(message: str, at: Origin) -> Diagnostic:
 
 def switches(inventory: Inventory, present: Sequence[str]) -> tuple[Switch, ...]:
     """Without the hosts that other stacks hold, and switches that then have none."""
-    there = set(present)
-    hosts = {s.name: tuple(h for h in s.hosts if h in there) for s in inventory.switches}
+    known = set(present)
+    hosts = {s.name: tuple(h for h in s.hosts if h in known) for s in inventory.switches}
     kept = {name for name, members in hosts.items() if members}
     while more := {s.name for s in inventory.switches if kept & set(s.switches)} - kept:
         kept |= more

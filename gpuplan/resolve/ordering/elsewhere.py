@@ -36,9 +36,9 @@ def with_cheaper(
     for place in {_place(pool) for pool in pools}:
         here = [pool for pool in pools if _place(pool) == place]
         listed = {pool.name: _listed(resolved, pool, workloads) for pool in here}
-        there = set[Place].intersection(*(set(by_place) for by_place in listed.values()))
+        places = set[Place].intersection(*(set(by_place) for by_place in listed.values()))
         sums = [
-            (sum(listed[p.name][t].usd_per_hour * p.node_count for p in here), t) for t in there
+            (sum(listed[p.name][t].usd_per_hour * p.node_count for p in here), t) for t in places
         ]
         if sums:
             best = min(sums)[1]

@@ -115,11 +115,11 @@ def _undivided(loaded: Loaded, at: Origin) -> Iterator[Diagnostic]:
 
 
 def stacks_left(
-    loaded: Loaded, spec: RegionsSpec, taken: Collection[str], there: Callable[[str], bool]
+    loaded: Loaded, spec: RegionsSpec, taken: Collection[str], exists: Callable[[str], bool]
 ) -> Iterator[Diagnostic]:
     """Stacks that are there of regions that are not taken any more."""
     for index, place in enumerate(spec.places):
         name = stack_name(loaded, place.region)
-        if name not in taken and there(name):
+        if name not in taken and exists(name):
             at = Origin(loaded.document, ("platform", "regions", "places", index, "region"))
             yield messages.stack_left(name, loaded.manifest.name, at)

@@ -150,12 +150,14 @@ class Field:
             known=reach.known,
         )
 
-    def beside(self, features: Features) -> tuple[float, float]:
-        """The ends of an interval, as factors, if the very setting had been measured: the noise of
-        that measurement and of the next one, and what of the known spread is left."""
+    def beside(self, features: Features, measured: Features) -> tuple[float, float]:
+        """The ends of an interval, as factors, if the same setting had been `measured` at another
+        load: the noise of that measurement and of the next one, what of the known spread is left,
+        and what a load tells not of another."""
         noise = self.noise**2
         spread = max(self.sigma(features) ** 2 - noise, 0.0)
-        sigma = math.sqrt(spread * noise / (spread + noise) + noise)
+        left = spread * noise / (spread + noise) + self._process.apart(features, measured)
+        sigma = math.sqrt(min(left, spread) + noise)
         low, high = self.reaches[0].ends(features)
         return math.exp(low * sigma), math.exp(high * sigma)
 

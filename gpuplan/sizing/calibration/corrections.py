@@ -24,13 +24,13 @@ SHOWN = 5  # nearest points in the evidence
 @dataclass
 class Corrected:
     """The time `name` of a replica. `at(sequences)` are the features of a load, `modelled` the time
-    by the formulas alone; `confirmed` takes it as measured there already."""
+    by the formulas alone; `confirmed` takes it as measured already, at so many sequences."""
 
     name: str
     anchors: Field
     at: Callable[[float], Features]
     modelled: Callable[[float], float]
-    confirmed: bool = False
+    confirmed: float | None = None
     _factors: list[float] = field(default_factory=list)
     _edges: dict[int, float] = field(default_factory=dict)
     _floors: dict[int, float] = field(default_factory=dict)
@@ -49,8 +49,9 @@ class Corrected:
     @cached_property
     def interval(self) -> tuple[Factors, Basis]:
         """Its ends as factors on the corrected time."""
-        if self.confirmed:
-            return self.anchors.beside(self.at(REFERENCE)), "calibrated"
+        if self.confirmed is not None:
+            ends = self.anchors.beside(self.at(REFERENCE), self.at(self.confirmed))
+            return ends, "calibrated"
         correction = self.anchors.correction(self.at(REFERENCE))
         return (
             correction.low,

@@ -105,7 +105,7 @@ class Process:
 
     def _summed(self, n: int, features: Features, axis: int) -> tuple[float, dict[float, float]]:
         """The length of an axis, and the points' shares in the mean by their place on it."""
-        here, there = self._here(n, features), self._apart(n, axis)
+        here, apart = self._here(n, features), self._apart(n, axis)
         rest, square, sums = (
             (*here[:axis], *here[axis + 1 :]),
             self._squares[n],
@@ -113,7 +113,7 @@ class Process:
         )
         weights, exp, dist = self._weights, math.exp, math.dist
         for i in self._members[n][self._take[n](features)]:
-            place, others = there[i]
+            place, others = apart[i]
             share = square * weights[i] * exp(-(dist(rest, others) ** 2) / 2)
             sums[place] = sums.get(place, 0.0) + share
         return self.terms[n].scales[axis][1], sums
@@ -166,6 +166,13 @@ class Process:
         prior = math.fsum(s for s, key in squares if key is not None) + self.noise**2
         return math.sqrt(max(prior - known, self.noise**2))
 
+    def apart(self, one: Features, other: Features) -> float:
+        """The variance of the difference of two settings that differ in numbers alone."""
+        return math.fsum(
+            2 * self._squares[n] * (1 - fading(self._here(n, one), self._here(n, other)))
+            for n in self._fading
+        )
+
     def _here(self, n: int, features: Features) -> Place:
         return tuple([float(features[name]) / length for name, length in self.terms[n].scales])
 
@@ -216,8 +223,8 @@ def picked(points: Points, same: Sequence[str]) -> list[object]:
 
 
 def _all_told(keys: Sequence[object]) -> list[object]:
-    told = {key: _told(key) for key in set(keys)}  # thousands of points have a few hundred
-    return [told[key] for key in keys]
+    shared = {key: _told(key) for key in set(keys)}  # thousands of points have a few hundred
+    return [shared[key] for key in keys]
 
 
 def _told(key: object) -> object:

@@ -132,11 +132,11 @@ def _fewer_spares(demand: TrainingDemand, site: Site) -> Iterator[Attempt]:
 def _more_nodes(demand: TrainingDemand, site: Site) -> Iterator[Attempt]:
     """As many nodes as end the run in time, where the manifest says how many there are."""
     offers = [o for o in site.gpus if not o.node_names]
-    there = [o.node_count for o in offers if o.node_count is not None]
-    if len(there) < len(site.gpus):
+    stated = [o.node_count for o in offers if o.node_count is not None]
+    if len(stated) < len(site.gpus):
         return
     counts = [n for o in offers if (n := nodes_in_time(demand, site, o)) is not None]
-    if counts and (needed := min(counts)) > (now := max(there)):
+    if counts and (needed := min(counts)) > (now := max(stated)):
         at = Origin(demand.origin.document, ("platform", "node", "count"))
         more = tuple(replace(o, node_count=needed) for o in offers)
         yield Attempt(

@@ -55,10 +55,10 @@ def capacities(
     if isinstance(demand, ServingDemand) and demand.disaggregated:
         demand, splitting = replace(demand, disaggregated=False), True
     asked = without(demand, OWN)
-    there = tuple(o if o.node_count else replace(o, node_count=nodes) for o in site.gpus)
-    bought = {id(new) for new, old in zip(there, site.gpus, strict=True) if not old.node_count}
+    offers = tuple(o if o.node_count else replace(o, node_count=nodes) for o in site.gpus)
+    bought = {id(new) for new, old in zip(offers, site.gpus, strict=True) if not old.node_count}
     answers = []
-    for offer, group in tried(asked, replace(site, gpus=there)):
+    for offer, group in tried(asked, replace(site, gpus=offers)):
         if demand.overrides.gpu in (None, offer.gpu.identifier):
             one = _capacity(asked, offer, group, assumed=id(offer) in bought)
             answers.append(replace(one, split=_split(asked, offer, site)) if splitting else one)

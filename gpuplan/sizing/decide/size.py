@@ -126,8 +126,8 @@ def moved(search: Search, site: Site) -> Search:
     tried_there = {id(offer): group for offer, group in search.groups}
     largest = _largest(offer for offer, _ in search.groups)
     if host_bound(search.demand):
-        there = (o for o in site.gpus if o.gpu.identifier in largest)
-        return _search(search.demand, replace(site, gpus=tuple(there)))
+        alike = (o for o in site.gpus if o.gpu.identifier in largest)
+        return _search(search.demand, replace(site, gpus=tuple(alike)))
     groups = []
     for offer in site.gpus:
         base = largest.get(offer.gpu.identifier)

@@ -58,7 +58,7 @@ class Pricing:
     def _shares(self, load: Load) -> list[float]:
         """Of the node's cores, memory and functions; more than all of what is not there."""
         room = zip(load.choice.wanted, self.kind.room, strict=True)
-        return [wanted / there if there else 2.0 * (wanted > 0) for wanted, there in room]
+        return [wanted / free if free else 2.0 * (wanted > 0) for wanted, free in room]
 
     def _layouts(self, key: SlotsOf, parts: dict[int, dict[int, float]]) -> list[int]:
         """The columns of the layouts that matter to the parts, with the rows of their slots."""

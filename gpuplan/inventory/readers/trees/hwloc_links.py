@@ -71,12 +71,12 @@ def _count(rate: int) -> int | None:
 def _switched(topology: Topology, objects: list[str], own: set[int]) -> bool:
     """Whether all that is no GPU are NVSwitches, over which GPUs reach each other; the links of
     switches among themselves are not in the matrix."""
-    there = {
+    nvswitches = {
         f"PCIDev:{element.attributes.get('gp_index')}"
         for element, _, _ in topology.devices
         if element.attributes.get("subtype") == "NVSwitch"
     }
-    return {o for i, o in enumerate(objects) if i not in own} <= there
+    return {o for i, o in enumerate(objects) if i not in own} <= nvswitches
 
 
 def _gpus(topology: Topology, objects: list[str]) -> Iterator[Gpu]:

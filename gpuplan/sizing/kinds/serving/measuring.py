@@ -1,7 +1,7 @@
 """What measuring the chosen replica would narrow, and how many replicas that would save.
 
-A closed loop at the most sequences that it may have, ten requests for each: as the runs that the
-intervals of known points come from.
+A closed loop at the most sequences that it may have, ten requests for each, all of the mean
+lengths: as the runs that the intervals of known points come from, and as a row of them says it.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ def record_measuring(
     ledger: Ledger, demand: ServingDemand, candidate: Candidate, replica: Replica, limit: float
 ) -> None:
     """As `measuring.*`. Nothing where one's own point is near already, or replicas were chosen."""
-    known = replica.measured()
+    known = replica.measured(limit)
     if demand.overrides.replicas is not None or not _narrower(known, replica):
         return
     confirmed = largest(known)
     needed = counted(demand, candidate.device, LimitedReplica(known, confirmed)).replicas
-    times = replica.times(limit)
+    times = _of_mean_lengths(replica).times(limit)
     low, high = (constant(end, "1", _WIDTH) for end in known.token_factors)
     for name, number in (
         ("sequences", constant(canonical(limit), "1", "requests at once of one replica")),
@@ -53,6 +53,12 @@ def record_measuring(
         ),
     }
     _RUN.record(ledger, scope, "measuring.")
+
+
+def _of_mean_lengths(replica: Replica) -> Replica:
+    tokens = replica.service.tokens
+    means = {"input_p95": tokens.input_mean.value, "output_p95": tokens.output_mean.value}
+    return replica.at_lengths(means)
 
 
 def _narrower(known: Replica, replica: Replica) -> bool:

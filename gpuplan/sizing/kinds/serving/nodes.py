@@ -57,8 +57,8 @@ def most(demand: LanguageDemand, device: Device, site: Site) -> int:
         return 1
     if not vendor_of(device.gpu.vendor).groups:
         return 1
-    there = min(device.offer.node_count or MOST_NODES, MOST_NODES)
-    return min(there, device.offer.nvlink_nodes) if site.fabric is None else there
+    limit = min(device.offer.node_count or MOST_NODES, MOST_NODES)
+    return min(limit, device.offer.nvlink_nodes) if site.fabric is None else limit
 
 
 def rate(device: Device, site: Site, division: Division) -> Quantity | None:

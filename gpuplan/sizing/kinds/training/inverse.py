@@ -60,8 +60,8 @@ def runs_on(demand: TrainingDemand, site: Site) -> list[list[Candidate]]:
     """Of each kind of node, all numbers of GPUs that there are, or of nodes that may be bought."""
     by_offer = []
     for offer in _offers(demand, site):
-        there = math.inf if offer.node_count is None else offer.node_count
-        by_offer.append([c for c in unlimited(demand, site, offer) if c.nodes <= there])
+        most = math.inf if offer.node_count is None else offer.node_count
+        by_offer.append([c for c in unlimited(demand, site, offer) if c.nodes <= most])
     return by_offer
 
 
@@ -97,13 +97,13 @@ def _soonest(item: Runs) -> float:
 def _on(
     demand: TrainingDemand, site: Site, offer: GpuOffer, nodes: int | None, budget: float | None
 ) -> Runs:
-    there = nodes if offer.node_count is None else offer.node_count
+    most = nodes if offer.node_count is None else offer.node_count
     limit = demand.limit.first
     candidates = unlimited(demand, site, offer)
     holding = [c for c in candidates if c.feasible]
-    here = [c for c in holding if there is None or c.nodes <= there]
+    here = [c for c in holding if most is None or c.nodes <= most]
     picked: list[tuple[RunPurpose, Candidate | None]] = [
-        ("fastest", min(here, key=_seconds, default=None) if there is not None else None),
+        ("fastest", min(here, key=_seconds, default=None) if most is not None else None),
         ("cheapest", min(holding, key=lambda c: (_spent(c), _seconds(c)), default=None)),
     ]
     if limit is not None:
@@ -115,7 +115,7 @@ def _on(
     return Runs(
         gpu=offer.gpu.identifier,
         node_type=_name(offer),
-        nodes=there,
+        nodes=most,
         gpus_per_node=offer.gpus_per_node,
         fabric=site.fabric is not None,
         assumed=offer.node_count is None,

@@ -152,5 +152,5 @@ def answers(statistic: Statistic, known: Sheet) -> Sheet:
     """The percentile of the answers' lengths, and what it needs that `known` lacks."""
     z, _ = _NORMAL[statistic]
     lines = (_LENGTHS + sheet(_ANSWER.format(s=statistic, z=z))).lines
-    there = {name for name, _ in known.lines}
-    return Sheet(tuple(line for line in lines if line[0] not in there))
+    known_names = {name for name, _ in known.lines}
+    return Sheet(tuple(line for line in lines if line[0] not in known_names))
