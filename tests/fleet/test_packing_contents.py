@@ -12,18 +12,25 @@ from itertools import product
 import pytest
 
 from gpuplan.fleet.problem import Card, HostType, NumaCapacity, Option, Problem
+from gpuplan.fleet.solver.answer import answer
 from gpuplan.fleet.solver.classes import SHARED, Fleet, compile_fleet
+from gpuplan.fleet.solver.improve import Packer
 from gpuplan.fleet.solver.model import Columns, solve
 from gpuplan.fleet.solver.nodes.contents import Content, Item, sites_of
 from gpuplan.fleet.solver.nodes.cover import Cover
 from gpuplan.fleet.solver.nodes.generate import Generator, limits
 from gpuplan.fleet.solver.nodes.pricing import Pricing
+from gpuplan.fleet.solver.nodes.seat import seat
+from gpuplan.fleet.solver.nodes.seen import contents_of
 from gpuplan.fleet.solver.nodes.spread import Spread
 from gpuplan.fleet.solver.outline.formulate import SCALE
 from gpuplan.fleet.solver.outline.master import whole_outline
+from gpuplan.fleet.solver.run import construct
+from gpuplan.fleet.solver.state import State
 from gpuplan.sharing.geometry import reachable
 from gpuplan.sharing.modes import Mode
 from tests.fleet.test_packing_core import GB, SEVEN, UNIFORM, USD, ask, problem
+from tests.support.packing_check import faults
 
 SEEDS = range(12)
 SHAPES = ("1g", "2g", "3g", "4g", "8q", "24q", 1, 1, 2)
@@ -186,9 +193,9 @@ def test_what_is_generated_costs_as_little_as_all_contents(number: int) -> None:
     for terms, request in zip(rows, asked.requests, strict=True):
         model.row(request.count, float("inf"), terms)
     least = solve(model, integer=False, gap=0.0).objective
-    answer = generator(fleet).generate(0.0)
+    found = generator(fleet).generate(0.0)
     most = 2 * least if grouped else least  # hosts for each of a group may be more
-    assert least * 0.999 <= answer.objective <= most * 1.001
+    assert least * 0.999 <= found.objective <= most * 1.001
 
 
 def one_of_each(content: Content) -> list[Item]:
@@ -344,3 +351,59 @@ def test_more_of_a_group_than_hosts_hold_is_cut_and_nothing_that_they_hold(seed:
         assert stand + terms[hosts] * there > high
         for whole in range(6):
             assert min(whole, 4) + min(whole, 2) + terms[hosts] * whole <= high + 1e-9
+
+
+# --- contents onto hosts, and what stands there ------------------------------------------------
+
+
+def free_of_groups() -> Iterator[Problem]:
+    for seed in range(12):
+        asked = case(seed)
+        yield replace(asked, requests=tuple(replace(r, spread=None) for r in asked.requests))
+        yield owned(seed, None)
+
+
+@pytest.mark.parametrize("number", range(24))
+def test_what_contents_cover_stands_on_the_nodes_that_they_are_of(number: int) -> None:
+    asked = list(free_of_groups())[number]
+    fleet = compile_fleet(asked)
+    sites = sites_of(whole_outline(fleet).model)
+    made = Generator(fleet, sites, Cover(fleet, [None], sites.all))
+    made.generate(0.0)
+    chosen = made.choose(0.5)
+    state = State(fleet)
+    queues = {kind.index: list(kind.items) for kind in fleet.classes}
+    seat(state, chosen, queues)
+    covered = {k.index: len(k.items) - made.cover.left[k.index] for k in fleet.classes}
+    standing = Counter(fleet.class_of[i] for i, where in enumerate(state.where) if where)
+    assert standing == Counter(covered)
+    assert {k: len(queue) for k, queue in queues.items()} == made.cover.left
+    result = answer(Packer(state), 0, 0, ())
+    assert faults(asked, result, refusals=False) == []
+    assert len(state.hosts) <= hosts_of(made, chosen).total()
+    kinds = Counter[str | None](host.owner for host in state.hosts.values())
+    assert all(kinds[owner] <= n for owner, n in hosts_of(made, chosen).items())
+
+
+@pytest.mark.parametrize("number", range(24))
+def test_the_contents_of_a_packing_are_what_stands_on_each_node(number: int) -> None:
+    asked = list(free_of_groups())[number]
+    fleet = compile_fleet(asked)
+    packer = construct(fleet, whole_outline(fleet))
+    seen = list(contents_of(packer.state))
+    assert len(seen) == len(set(seen))
+    nodes = Counter[tuple[tuple[int, str | None, int], tuple[tuple[int, int], ...], int]]()
+    for host in packer.state.hosts.values():
+        for mask, kind in zip(host.chassis.masks, host.chassis.kind_of, strict=True):
+            stand = [
+                (fleet.class_of[i], w[2])
+                for i in host.items
+                if (w := packer.state.where[i]) is not None and w[2] & mask
+            ]
+            counts = Counter(number for number, _ in stand)
+            gpus = sum((1 << n) & mask > 0 for n in range(12) if any(m >> n & 1 for _, m in stand))
+            if counts:
+                site = (host.chassis.index, host.owner, kind)
+                nodes[site, tuple(sorted(counts.items())), gpus] += 1
+    told = {(c.site, tuple(sorted(c.counts.items())), c.gpus) for c in seen}
+    assert told == set(nodes)

@@ -11,12 +11,12 @@ from gpuplan.fleet.problem import HostType, Option, Problem, Request
 from gpuplan.fleet.solver import pack
 from gpuplan.fleet.solver.classes import compile_fleet
 from gpuplan.fleet.solver.deal import deal
-from gpuplan.fleet.solver.improve import Packer
+from gpuplan.fleet.solver.improve import Packer, open_all
 from gpuplan.fleet.solver.model import CUT_SHORT, Columns, solve
 from gpuplan.fleet.solver.nodes.packing import by_nodes
 from gpuplan.fleet.solver.outline.master import fewest_hosts, whole_outline
 from gpuplan.fleet.solver.patterns import Geometry
-from gpuplan.fleet.solver.run import construct
+from gpuplan.fleet.solver.run import construct, settle
 from gpuplan.fleet.solver.state import State
 from tests.fleet.test_packing_core import (
     FOUR,
@@ -182,6 +182,31 @@ def test_contents_of_whole_nodes_prove_no_more_than_hosts_cost(
     outline = whole_outline(fleet)
     _, bound = by_nodes(fleet, outline, construct(fleet, outline), lambda packer: packer)
     assert outline.bound <= bound <= least * USD
+
+
+def leftovers(seed: int) -> Problem:
+    """Parts and GPUs with many cores, on small hosts and large ones."""
+    draw = Random(seed)
+    kinds = (
+        host("small", nodes=(2,), cores=10, cost=2 * USD),
+        host("large", nodes=(8,), cores=31, cost=5 * USD),
+    )
+    options = [whole(1, cores=draw.randint(2, 6)) for _ in range(3)]
+    options += [share("1g", cores=1), share("3g", cores=2), whole(2, cores=draw.randint(4, 9))]
+    asked = [ask(f"r{n}", draw.randint(2, 9), o) for n, o in enumerate(draw.sample(options, 4))]
+    return problem(kinds, *asked)
+
+
+@pytest.mark.parametrize("seed", [0, 2, 3, 4, 6, 7, 10, 12, 14, 16, 18, 19, 20, 21, 24])
+def test_who_has_no_place_is_dealt_one_at_the_least_cost_of_all(seed: int) -> None:
+    """From nothing; who takes the first hole there is pays more."""
+    fleet = compile_fleet(leftovers(seed))
+    packer, first = Packer(State(fleet)), Packer(State(fleet))
+    settle(packer)
+    assert None not in packer.state.where
+    assert packer.state.cost == whole_outline(fleet, whole=True).bound
+    open_all(first, list(range(len(fleet.request))))
+    assert first.state.cost > packer.state.cost
 
 
 def _dealt(asked: Problem) -> tuple[State, int]:

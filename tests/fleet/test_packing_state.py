@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Iterable
 from fractions import Fraction
+from itertools import combinations, permutations
 from typing import Any
 
 import pytest
@@ -14,9 +16,21 @@ from gpuplan.fleet.solver.improve import Packer
 from gpuplan.fleet.solver.insert import insert, on_host, open_for
 from gpuplan.fleet.solver.outline.formulate import takes_nodes
 from gpuplan.fleet.solver.outline.tighten import Limit
+from gpuplan.fleet.solver.patterns import Geometry
 from gpuplan.fleet.solver.shares import _round
 from gpuplan.fleet.solver.state import OpenHost, State
-from tests.fleet.test_packing_core import USD, ask, share, whole
+from gpuplan.sharing.geometry import reachable
+from gpuplan.sharing.modes import Mode
+from tests.fleet.test_packing_core import (
+    FOUR,
+    MIXED,
+    SEVEN,
+    UNIFORM,
+    USD,
+    ask,
+    share,
+    whole,
+)
 from tests.fleet.test_packing_core import host as kind_of
 from tests.fleet.test_packing_core import problem as of
 from tests.support.packing_problems import problem
@@ -209,6 +223,24 @@ def test_parts_go_back_as_they_came(seed: int) -> None:
             now = geometry.drop(now, part, start)
             assert now == before
         assert now == 0
+
+
+@pytest.mark.parametrize("mode", [SEVEN, FOUR, MIXED, UNIFORM], ids=lambda mode: mode.name)
+def test_layouts_hold_all_that_a_gpu_can_and_none_holds_another(mode: Mode) -> None:
+    """For each choice of three sizes that somebody uses."""
+    for parts in combinations(mode.parts[:5], min(3, len(mode.parts))):
+        listed = Geometry("g", mode, parts).layouts
+        assert listed is not None
+        counts = [tuple(sum(p == n for p, _ in each) for n in range(len(parts))) for each in listed]
+        assert len(set(counts)) == len(counts)
+        for one, other in permutations(counts, 2):
+            assert any(a > b for a, b in zip(one, other, strict=True))
+        every: Iterable[tuple[int, ...]] = reachable(parts, mode.units) or {}
+        if mode.uniform:
+            alone = range(len(parts))
+            every = [tuple(p.maximum * (n == m) for m in alone) for n, p in enumerate(parts)]
+        for there in every:
+            assert any(all(a <= b for a, b in zip(there, c, strict=True)) for c in counts)
 
 
 def test_a_workload_that_fills_its_nodes_takes_them_and_others_leave_room() -> None:

@@ -128,6 +128,29 @@ def test_a_fabric_is_of_use_to_work_over_nodes_and_to_guests_with_whole_gpus(
     assert unused(target, work, fabric=FABRIC) == ([] if used else ["fabric"])
 
 
+@pytest.mark.parametrize("oversubscription", [None, 1, 3])
+def test_how_many_nodes_a_switch_has_is_of_use_where_the_next_switch_is_slower(
+    oversubscription: int | None,
+) -> None:
+    """To work over nodes; to others the whole fabric is of none."""
+    more = {"nodes_per_switch": 4}
+    more |= {"oversubscription": oversubscription} if oversubscription else {}
+    work = workload(nodes_per_replica=2)
+    given = manifest(target="kubernetes", fabric=FABRIC | more)
+    found = [*unneeded(given, "m.yaml", [work], None, "")]
+    assert [str(d.origin) for d in found] == (
+        [] if oversubscription else ["m.yaml:platform.fabric.nodes_per_switch"]
+    )
+    assert unused("kubernetes", work, fabric=FABRIC) == []
+    assert unused("kubernetes", workload(), fabric=FABRIC | more) == ["fabric"]
+
+
+def test_jobs_as_sets_are_of_use_to_a_run_that_starts_once_on_several_nodes() -> None:
+    assert unused("kubernetes", workload(), jobs="jobset") == ["jobs"]
+    assert unused("kubernetes", workload(nodes_per_replica=2), jobs="jobset") == ["jobs"]
+    assert unused("kubernetes", workload(), jobs="job") == []
+
+
 @pytest.mark.parametrize(
     ("work", "used"),
     [

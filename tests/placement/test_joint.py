@@ -386,6 +386,8 @@ def test_a_run_is_weighed_as_a_whole_on_whole_nodes(hours: float, chosen: str) -
     assert _named(answer[2]) == ["l4" if chosen == "few" else "a10"]
     assert answer[2].usd_per_hour == pytest.approx(32.0), "while it runs"
     (item,) = _others(answer)
+    assert item.usd_per_hour == answer[1].paid(answer[2], 0).usd_per_hour, "an hour costs as much"
+    assert item.saves_usd_per_hour is None
     assert item.seconds == pytest.approx(3600 * (5.0 if chosen == "few" else hours))
     assert item.flip is not None
     if chosen == "few":

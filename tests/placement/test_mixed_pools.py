@@ -123,6 +123,13 @@ def counts(need: dict[str, int], card: Gpu) -> ProfileCounts:
         ({"1g.10gb": 8}, 2),
         ({"1g.20gb": 4, "1g.10gb": 1}, 2),
         ({"1g.10gb": 300, "3g.40gb": 1}, 44),
+        # the fullest GPU first would take one more for each of these
+        ({"4g.40gb": 2, "1g.20gb": 2, "1g.10gb": 4}, 2),
+        ({"4g.40gb": 3, "1g.20gb": 4, "1g.10gb": 4}, 3),
+        ({"3g.40gb": 2, "2g.20gb": 3, "1g.10gb": 2}, 2),
+        ({"3g.40gb": 2, "2g.20gb": 2, "1g.10gb": 4}, 2),
+        # and so would the fullest of those that hold the largest
+        ({"4g.40gb": 4, "2g.20gb": 2, "1g.20gb": 4, "1g.10gb": 4}, 4),
     ],
 )
 def test_the_fewest_gpus_hold_them(need: dict[str, int], gpus: int) -> None:

@@ -18,6 +18,7 @@ from gpuplan.placement.machines.attach import MacAddresses
 from gpuplan.placement.place import place
 from gpuplan.plan.model import HostResources, VirtualMachine, Volume, Workload
 from gpuplan.plan.serialize import to_tree
+from gpuplan.source import Origin
 from gpuplan.units import GIB, TB
 from tests.support.placement_check import faults
 from tests.support.placement_samples import (
@@ -223,6 +224,18 @@ def test_a_machine_target_needs_an_inventory() -> None:
     assert errors(placement) == ["target 'libvirt' needs an inventory of the hosts"]
 
 
+@pytest.mark.parametrize("origin", [Origin("chat.yaml", ("workloads", 2)), None])
+def test_virtual_machines_are_asked_of_a_target_that_has_them(origin: Origin | None) -> None:
+    placement = place("x", "kubernetes", [workload(isolation="vm", origin=origin)], [offer(gpu())])
+    (problem,) = [d for d in placement.diagnostics if d.rule == "GP043"]
+    at = Origin("chat.yaml", ("workloads", 2, "tenancy", "isolation"))
+    assert problem.origin == (at if origin else None)
+    changes = [(c.origin, c.value) for r in problem.remedies for c in r]
+    assert changes == ([(at, "node")] if origin else [])
+    shared = place("x", "kubernetes", [workload(isolation="node")], [offer(gpu())])
+    assert not [d for d in shared.diagnostics if d.rule == "GP043"]
+
+
 def test_contradictions_stop_the_placement() -> None:
     text = hgx_text().replace("module_id: 7", "module_id: 5")
     placement = place_hgx(workload(), text=text)
@@ -337,6 +350,15 @@ def test_time_sliced_vgpus_fill_a_gpu_before_the_next() -> None:
     assert (tenant.gpu_quota, tenant.partition_quota) == (0, (("nvidia.com/L40S-12C", 6),))
 
 
+@pytest.mark.parametrize(("size", "each"), [("L40S-12C", 4), ("L40S-24C", 2), ("L40S-48C", 1)])
+def test_all_gpus_of_the_hosts_in_use_are_shared_as_their_guests_are(size: str, each: int) -> None:
+    """Of four GPUs a host, whoever has how many of them."""
+    for replicas in (1, 3):
+        (pool,) = place_l40s(notebook(partition=size, replicas=replicas)).node_pools
+        (shared,) = pool.partitions
+        assert (shared.name, shared.per_gpu, shared.count) == (size, each, 4 * each)
+
+
 def test_one_gpu_has_one_size_of_vgpu() -> None:
     placement = place_l40s(notebook(replicas=1), notebook("big", partition="L40S-24C", replicas=1))
     parents = [m.devices[0].parent for m in placement.virtual_machines]
@@ -449,8 +471,11 @@ def test_names_and_addresses_come_from_names_alone() -> None:
 def test_two_names_never_share_a_mac_address() -> None:
     identity = uuid.uuid5(uuid.NAMESPACE_DNS, "a")
     first = MacAddresses().of(identity, "nic0")
+    digest = uuid.uuid5(identity, "nic0").hex
+    assert first == "52:" + ":".join(digest[n : n + 2] for n in range(0, 10, 2))
     taken = MacAddresses(used={first})
-    assert taken.of(identity, "nic0") not in (first, MacAddresses().of(identity, "nic1"))
+    more = [taken.of(identity, "nic0") for _ in range(3)]
+    assert len({first, MacAddresses().of(identity, "nic1"), *more}) == 5
 
 
 def test_the_cost_of_hosts_is_the_inventory_s_where_it_says_one() -> None:

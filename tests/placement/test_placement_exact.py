@@ -147,13 +147,36 @@ def test_a_guest_of_single_gpus_does_not_take_what_only_a_pair_can_use() -> None
     assert [numbers(m) for m in placement.virtual_machines] == [[3, 4], [2], [0], [1]]
 
 
-def test_a_search_that_was_cut_short_is_not_called_a_proof(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("looks", [0, 3])
+def test_a_search_that_was_cut_short_is_not_called_a_proof(
+    looks: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     groups = host([0, 0, 1, 1, 2], nodes=3, cores=14, memory=160, gpu={4: {"iommu_group": 13}})
     asks = [(2, 1, 48), (1, 8, 32), (1, 1, 64), (1, 1, 64)]
-    monkeypatch.setattr(search, "MOST_LOOKS", 0)
+    monkeypatch.setattr(search, "MOST_LOOKS", looks)
     placement = placed(*wanted(asks), hosts=[groups])
     labels = {d.label for d in placement.diagnostics if d.severity is Severity.ERROR}
     assert labels == {"found by first fit; the search for a better order was cut short"}
+
+
+@pytest.mark.parametrize(("gpus", "left"), [(1, 4), (2, 2), (4, 1)])
+@pytest.mark.parametrize("resource", ["cores", "memory"])
+def test_sums_of_cores_and_memory_of_all_gpus_say_that_there_is_too_little(
+    gpus: int, left: int, resource: str
+) -> None:
+    """Four GPUs of a host; one core or page more for each of `left` guests is too much."""
+    (hypervisor,) = lower(as_inventory(host([0, 0, 1, 1])), "inventory.yaml", ()).hypervisors
+    there = [empty(hypervisor)]
+    nodes = there[0].nodes
+    most = {
+        "cores": sum(n.usable_cores for n in nodes) // 4,
+        "memory": sum(n.usable_pages for n in nodes) // 4,
+    }
+    for more in (0, 1):
+        each = {"cores": 1, "memory": 1} | {resource: most[resource] + more}
+        work = cards("a", gpus, cores=each["cores"] * gpus, memory_gib=each["memory"] * gpus)
+        asked = [guest for _ in range(left) for guest in guests(work, l40s())]
+        assert search._enough(there, asked) == (not more)
 
 
 @pytest.mark.parametrize(

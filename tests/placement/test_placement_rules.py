@@ -542,6 +542,21 @@ def test_a_pod_that_asks_more_memory_than_its_part_of_the_gpus_node_is_told() ->
     assert "ask 100 GiB of memory a GPU, but NUMA node 0 of hv-1 has 64 GiB" in told.message
 
 
+@pytest.mark.parametrize("poor", range(3))
+@pytest.mark.parametrize("field", ["cores", "memory"])
+def test_the_first_node_that_has_less_than_its_pods_ask_is_told(poor: int, field: str) -> None:
+    """Wherever it stands, and once; cores and memory of the others are enough."""
+    spec = host([0, 0, 1, 1, 2, 2], nodes=3, cores=32, memory=512)
+    if field == "memory":
+        spec["numa_nodes"][poor]["memory"] = "64 GiB"
+    else:
+        first = 32 * poor
+        spec["numa_nodes"][poor]["cpus"] = f"{first}-{first + 7},{first + 96}-{first + 103}"
+    (told,) = said(pods(spec, cores=8, memory_gib=60), "GP048")
+    assert f"NUMA node {poor} of hv-1 has" in told.message
+    assert ("cores a GPU" in told.message) == (field == "cores")
+
+
 def test_more_than_eight_numa_nodes_stop_the_topology_manager() -> None:
     spec = host([0], nodes=1, cores=72, memory=480, threads=1, cpu_vendor="arm")
     spec["numa_nodes"] += [{"memory": "96 GiB"}] + [{"memory": "1 GiB"}] * 7

@@ -8,7 +8,7 @@ from decimal import Decimal
 
 import pytest
 
-from gpuplan.diagnostics import Severity
+from gpuplan.diagnostics import Diagnostic, Severity
 from gpuplan.placement.api import Placement
 from gpuplan.placement.place import place
 from gpuplan.placement.pools.bins import Node, capacity, more
@@ -148,6 +148,55 @@ def test_money_power_and_quotas_are_those_of_all_pools(seed: int) -> None:
         assert sum(n for _, n in tenant.partition_quota) == parts
         order = ("vm", "node", "gpu", "shared")
         assert tenant.isolation == min((w.isolation for w in mine), key=order.index)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_the_room_of_a_node_is_what_its_instances_cores_and_memory_leave(seed: int) -> None:
+    """Of pools of one node: instances that are cut and nobody has, and idle GPUs that may be."""
+    _, offers, placement = case(seed)
+    maximum = {str(p.name): p.maximum for p in gpu().mig_profiles}
+    for pool in (p for p in placement.node_pools if p.node_count == 1 and p.gpu != "l40s"):
+        works, left = members(placement, pool), capacity(offers[0], 1)
+        parts = [(w, w.replicas * w.nodes_per_replica) for w in works]
+        cores = (left.cores or 0) - sum(n * w.resources.cpu_cores for w, n in parts)
+        memory = sum(n * w.resources.host_memory_bytes for w, n in parts)
+        memory = (left.memory_bytes or 0) - memory
+        instances = Counter({str(p.name): p.count for p in pool.partitions})
+        for w, n in parts:
+            instances[w.partition or ""] -= n
+        for room, w in zip(pool.room, works, strict=False):
+            devices = pool.idle_gpus // w.gpus_per_node
+            if w.partition is not None:
+                devices = instances[w.partition] + pool.idle_gpus * maximum[w.partition]
+            limits = (
+                devices,
+                cores // w.resources.cpu_cores,
+                memory // w.resources.host_memory_bytes,
+            )
+            more = min(limits) if w.nodes_per_replica == 1 else 0
+            assert (room.workload, room.replicas) == (w.name, more)
+
+
+@pytest.mark.parametrize("teams", [1, 2, 3])
+def test_so_many_nodes_are_asked_for_as_all_pools_take(teams: int) -> None:
+    """Two of each team, and two there are."""
+    works = [
+        workload(
+            f"w{n}", isolation="node", tenant=f"t{n}", gpus_per_node=8, replicas=2, gpu_count=16
+        )
+        for n in range(teams)
+    ]
+
+    def problems(count: int) -> list[Diagnostic]:
+        placement = place("x", "kubernetes", works, [offer(gpu(), node_count=count)])
+        return [d for d in placement.diagnostics if d.severity is Severity.ERROR]
+
+    assert problems(2 * teams) == []
+    told = problems(2)
+    assert len(told) == teams - 1
+    for problem in told:
+        assert problem.help is not None
+        assert f"`platform.node.count: {2 * teams}` instead of 2" in problem.help
 
 
 def times(node: Node, gpus: int, sizes: tuple[int, int], instances: tuple[str, int] | None) -> int:

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 from decimal import Decimal
+from itertools import pairwise
 
 import pytest
 
+from gpuplan.placement.pools.bins import Ask
+from gpuplan.placement.pools.packing import Packing
 from gpuplan.placement.pools.stages import (
     MONTH,
     Stage,
@@ -16,6 +20,7 @@ from gpuplan.placement.pools.stages import (
     stages,
     staying,
 )
+from tests.support.placement_samples import gpu, offer
 
 Work = list[tuple[Decimal | None, int]]  # hours, and the nodes that it adds
 
@@ -75,3 +80,45 @@ def test_a_pool_never_needs_more_nodes_for_less_work() -> None:
     assert [s.hours for s in stages(by_length, by_length.__getitem__, 4)] == [None, 20, 10, 5]
     assert stages((), by_length.__getitem__, 4) == ()
     assert (node_hours(()), node_hours((), MONTH), staying(())) == (0, 0, 0)
+
+
+@pytest.mark.parametrize("seed", range(25))
+def test_a_pools_stages_are_of_the_nodes_that_its_work_takes_alone(seed: int) -> None:
+    """What stays with what ends, and what stays with what recurs, each packed by itself."""
+    draw = random.Random(seed)
+    offers = [offer(gpu())]
+    asks = []
+    for n in range(draw.randint(1, 5)):
+        hours = draw.choice((None, Decimal(5), Decimal(20), Decimal(900)))
+        recurs = hours is not None and draw.random() < 0.5
+        asks.append(
+            Ask(
+                workload=f"w{n}", pool="p", kind="h100-sxm-80gb", gpu="h100-sxm-80gb",
+                partition=None, replicas=draw.randint(1, 4), nodes=1,
+                gpus=draw.choice((2, 4, 8)), cores=1, memory_bytes=1, hours=hours, recurs=recurs,
+            )
+        )  # fmt: skip
+
+    def nodes(some: list[Ask]) -> int:
+        ((_, need),) = Packing(offers).pools([replace(a, hours=None, recurs=False) for a in some])
+        assert need is not None
+        return need.nodes
+
+    def alone(kind: list[Ask]) -> Work:
+        lengths = sorted({a.hours for a in kind if a.hours is not None}, reverse=True)
+        until = [[a for a in kind if a.hours is None or a.hours >= h] for h in lengths]
+        stay = [a for a in kind if a.hours is None]
+        numbers = [nodes(some) if some else 0 for some in (stay, *until)]
+        numbers = [max(numbers[: n + 1]) for n in range(len(numbers))]
+        more = [b - a for a, b in pairwise(numbers)]
+        return [(None, numbers[0]), *zip(lengths, more, strict=True)]
+
+    ((_, need),) = Packing(offers).pools(asks)
+    assert need is not None
+    ending = alone([a for a in asks if not a.recurs])
+    again = alone([a for a in asks if a.recurs or a.hours is None])
+    assert need.nodes == nodes(asks)
+    assert staying(need.stages) == ending[0][1]
+    assert passing_hours(need.stages, recurs=False) == sum(paid(ending))
+    assert passing_hours(need.stages, recurs=True) == sum(paid(again))
+    assert max(stage.nodes for stage in need.stages) == need.nodes

@@ -127,7 +127,7 @@ class _Reader:
         return tuple(sorted(good, key=lambda c: (c.share, c.chassis, c.option)))
 
     def _choice(self, n: int, option: Option, chassis: Chassis) -> Choice | None:
-        geometry, part = -1, -1
+        geometry = part = -1
         if option.mode is not None:
             geometry, names = self.places.get((option.gpu, option.mode), (-1, {}))
             if option.part not in names:

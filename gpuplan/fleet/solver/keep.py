@@ -36,8 +36,10 @@ def _known(fleet: Fleet) -> Iterator[Seat]:
     by_name = {chassis.host.name: chassis for chassis in fleet.chassis}
     seen: set[int] = set()
     for placed in fleet.problem.kept:
-        item = fleet.items.get((placed.request, placed.number), -1)
-        if item in seen or item < 0 or fleet.class_of[item] < 0 or placed.host_type not in by_name:
+        item = fleet.items.get((placed.request, placed.number))
+        if item is None or item in seen or placed.host_type not in by_name:
+            continue
+        if fleet.class_of[item] < 0:
             continue
         seen.add(item)
         yield item, placed, by_name[placed.host_type]

@@ -27,8 +27,8 @@ class Guest:
     pages: int
     scratch_bytes: int
     between_hosts: bool
-    networked: bool = False
-    port_bytes_per_s: float | None = None
+    networked: bool
+    port_bytes_per_s: float | None
 
     @property
     def per_gpu(self) -> int:

@@ -45,15 +45,15 @@ class HostDevice:
 
     device: PciDevice
     number: int
-    functions: tuple[str, ...] = ()
-    unlisted_functions: int = 0
-    module_id: int | None = None
-    joined: frozenset[int] = frozenset()
-    bytes_per_s: float | None = None
-    vlan: int | None = None
-    size_bytes: int = 0
-    free: bool = True
-    in_use: tuple[str, ...] | None = None
+    functions: tuple[str, ...]
+    unlisted_functions: int
+    module_id: int | None
+    joined: frozenset[int]
+    bytes_per_s: float | None
+    vlan: int | None
+    size_bytes: int
+    free: bool
+    in_use: tuple[str, ...] | None
     origin: Origin
 
     @property

@@ -16,7 +16,8 @@ from gpuplan.sizing.hardware.offers import GpuOffer
 
 
 def layouts(nodes: Sequence[Node], names: Sequence[str], offer: GpuOffer) -> tuple[NodeLayout, ...]:
-    """Nodes that are cut alike together, in the order of the nodes. `names` are theirs, or none.
+    """Nodes that are cut alike together, in the order of the nodes. `names` are theirs, or those of
+    the first ones where further nodes are lacking, or none.
     The last GPUs of a node are cut, so that the first stay whole side by side."""
     used = {profile.name for node in nodes for cut in node.cut for profile, _ in cut}
     profiles = [p for p in offer.gpu.mig_profiles if p.name in used]
@@ -28,7 +29,7 @@ def layouts(nodes: Sequence[Node], names: Sequence[str], offer: GpuOffer) -> tup
     return tuple(
         NodeLayout(
             node_count=len(numbers),
-            node_names=tuple(names[n] for n in numbers) if names else (),
+            node_names=tuple(names[n] for n in numbers if n < len(names)),
             gpus=gpus,
         )
         for gpus, numbers in alike.items()
