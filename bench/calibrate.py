@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -20,16 +21,20 @@ from gpuplan.accuracy.fit.calibrate import starting
 from gpuplan.accuracy.metrics.serving import Served, served
 from gpuplan.accuracy.points.points import Case, Point, read_points
 from gpuplan.sizing.calibration.served import TUNED
-from gpuplan.sizing.physics.serving.scopes import HALF_A_STEP, WARMED_SHARE
+from gpuplan.sizing.hardware.measured import NotMeasured
+from gpuplan.sizing.physics.serving.scopes import HALF_A_STEP
 
 ABOUT = """Constants of the serving model
 
 Overheads are seconds. `VENDOR`: factors on the constants of another maker's GPUs, `overhead` on all
 of an engine's but `scaling_overhead`, which has a value of its own; `UNIFORM_INTERFERENCE` on its
-`interference`, where answers have any length down to one token. `FIRST_TOKEN`: what stands after
-`first_overhead` grows from nothing with the load; of what an engine's own work takes of it, those
-who start no server for each measurement see `settled`. The first request of a server takes
-`warming` seconds more; half of the others' part is there at `gathering` requests.
+`interference`, where answers have any length down to one token. `eager_seconds`: for which the host
+starts the kernels of a prompt's layer with attention; `eager_experts` and `eager_state`: those of
+its experts and of linear attention, `eager_latent`: what latent attention takes more, as parts of
+that; of it, tuned settings leave `captured`. `FIRST_TOKEN`: what stands after `first_overhead`
+grows from nothing with the load; of what an engine's own work takes of it, those who start no
+server for each measurement see `settled`. Half of the others' part is there at `gathering`
+requests; `burst_factor` is of the requests that a closed loop starts with.
 """
 ENGINES = ("vllm", "sglang", "tensorrt-llm")
 Constants = Mapping[str | tuple[str, str], float]  # shared, or of an engine, a vendor, a source
@@ -48,12 +53,16 @@ SHARED = {
     "attention_factor": (0.9, 0.15),
     "expert_factor": (0.79, 0.15),
     "link_factor": (0.75, 0.15),
-    "elementwise_factor": (1.6, 0.5),
+    "elementwise_factor": (1.5, 0.1),
     "block_overhead": (2e-6, 0.7),
     "state_overhead": (5e-6, 0.7),
     "latent_overhead": (2e-6, 0.7),
+    "eager_experts": (0.5, 0.5),
+    "eager_state": (1.0, 0.5),
+    "eager_latent": (0.7, 0.5),
 }
-# Of each engine, in their order; `interference` is a part of a prompt's work.
+# Of each engine, in their order; `interference` is a part of a prompt's work, `captured` of the
+# host's launches (CUDA graphs of prompts).
 BY_ENGINE = {
     "layer_overhead": ([18e-6, 11e-6, 5e-6], 0.5),
     "routing_overhead": ([4e-6, 15e-6, 5e-6], 0.7),
@@ -61,6 +70,8 @@ BY_ENGINE = {
     "sequence_overhead": ([28e-6, 38e-6, 19e-6], 0.5),
     "scaling_overhead": ([12e-6, 1e-6, 3.5e-6], 0.7),
     "interference": ([1.2, 0.8, 1.1], 0.3),
+    "eager_seconds": ([3e-4, 8e-4, 5e-4], 0.4),
+    "captured": ([0.5, 0.5, 0.5], 0.7),
 }
 VENDORS = {
     ("amd", "matmul_factor"): (1.0, 0.5),
@@ -81,17 +92,16 @@ PRIORS = (
 # Widths of the factors of sources.
 TOKEN_SOURCES, FIRST_SOURCES = 0.15, 0.3
 # `settled`: a part of what others add, elsewhere than at sites that start a server for each
-# measurement; half of it is there at `gathering` requests. `warming`: seconds of a first request
-# that warms a server up.
+# measurement; half of it is there at `gathering` requests. Of a burst, a request waits for half of
+# the others on average.
 FIRST = {
     "settled": (0.3, 1.0),
-    "warming": (0.5, 1.0),
     "gathering": (16.0, 0.7),
-    "first_overhead": (0.006, 0.7),
+    "first_overhead": (0.006, 0.3),
     "contended_overhead": (0.03, 1.5),
     "contended_prefill": (0.3, 1.0),
     "first_step_factor": (2.0, 1.2),
-    "burst_factor": (0.06, 0.8),
+    "burst_factor": (0.5, 0.4),
     "first_sequence_overhead": (3e-4, 1.2),
 }
 QUEUED_SECONDS = 3.0  # above it the queue of a closed loop decides, not the engine
@@ -112,9 +122,12 @@ def expressed(points: list[Point], metric: str) -> list[tuple[Point, Served]]:
     pairs = []
     for point in points:
         if point.metric == metric and isinstance(point.case, Case):
-            answer = served(point.case)
-            if isinstance(answer, Served) and point.case.row["confidence"] in ("A", "B"):
-                pairs.append((point, answer))
+            if point.case.row["confidence"] not in ("A", "B"):
+                continue
+            with suppress(NotMeasured):  # kernels of its GPU
+                answer = served(point.case)
+                if isinstance(answer, Served):
+                    pairs.append((point, answer))
     if metric == "tpot":
         return pairs
     started = starting([(point, answer.features) for point, answer in pairs])
@@ -137,21 +150,25 @@ class Points:
         self.gpu = np.array([p.case.gpu.identifier for p in points])
         self.source = np.array([str(p.features["source"]) for p in points])
         self.amd = np.array([p.case.gpu.vendor == "amd" for p in points])
-        self.tuned = np.array([p.case.row["source_repo"] in TUNED for p in points])
-        self.uniform = np.array([p.features["client"] in ("uniform", "warming") for p in points])
-        warming = np.array([p.features["client"] == "warming" for p in points])
-        self.warmed = np.where(warming, WARMED_SHARE, 0.0)
+        self.tuned = np.array([p.features["source"] in TUNED for p in points])
+        self.uniform = np.array([p.features["client"] == "uniform" for p in points])
         self.dense = np.array([not d.get("expert_layers") for d in decode])
         self.latent = np.array([float("kv_rank" in d) for d in decode])
         self.seconds = np.array([point.value / 1e3 for point, _ in pairs])
         self.batch = np.array([p.sequences for p in points])
         self.stalled = self.batch * np.array([d["stalling_ranks"] for d in decode])
+        self.share, self.uncached = (
+            np.array([p.replica.scope[name].value for p in points])
+            for name in ("burst_share", "uncached_burst")
+        )
         self.output = np.array([p.replica.service.tokens.output_mean.value for p in points])
         self.decode = self._kernels(decode)
         self.prefill = self._kernels(prefill)
-        counts = ("layers", "expert_layers", "", "sequences", "scaled_inputs")
+        counts = ("layer_pairs", "expert_layers", "", "sequences", "scaled_inputs")
         shared = ("block_inputs", "linear_layers")
         self.shared = np.array([[d.get(c, 0.0) for c in shared] for d in decode])
+        launched = ("cached_layers", "expert_layers", "linear_layers")
+        self.launched = np.array([[d.get(c, 0.0) for c in launched] for d in decode])
         self.counts = np.array([[d.get(c, 0.0) if c else 1.0 for c in counts] for d in decode])
         cells = by_cell([str(p.features["cell"]) for p in points], 0.25)
         self.weight = np.where([old(p) for p in points], 0.0, cells)
@@ -183,8 +200,14 @@ class Points:
             np.maximum((k[at, :5] * factors).sum(1) + k[at, 5], k[at, 6])
             for k in (self.decode, self.prefill)
         ]
+        eager = engine["eager_seconds"] * np.where(self.tuned[at], engine["captured"], 1.0)
+        kinds = [1.0, constants["eager_experts"], constants["eager_state"]]
+        latent = constants["eager_latent"] * self.latent[at] * self.launched[at, 0]
+        launch = eager * (self.launched[at] @ kinds + latent)
+        ending = np.maximum(self.stalled[at] / np.maximum(self.output[at], 1), 1e-4)
+        together = -np.expm1(-ending) / ending
         counts = self.counts[at].T
-        names = [name for name in BY_ENGINE if name != "interference"]
+        names = [name for name in BY_ENGINE if name.endswith("overhead")]
         slower = np.where(amd, constants["amd", "overhead"], 1.0)
         each = {name: slower * engine[name] for name in names}
         scaling = constants["amd", "scaling_overhead"]
@@ -193,9 +216,10 @@ class Points:
         own = own + self.shared[at] @ shared
         own = own + constants["latent_overhead"] * self.latent[at] * counts[0]
         host = each["sequence_overhead"] * counts[3]
-        decode, prefill = works[0] + own, works[1] + own - host
+        decode, prefill = works[0] + own, np.maximum(works[1] + own - host, launch)
         spread = np.where(self.uniform[at], constants["uniform_interference"], 1.0)
-        stall = engine["interference"] * spread * self.stalled[at] * works[1]
+        apart = engine["interference"] * spread * (1 - self.share[at] / 2)
+        stall = apart * self.stalled[at] * np.maximum(works[1], launch * together)
         output = self.output[at]
         excess = stall + output * decode - prefill  # as `latency.TOKEN` of the sizing solves it
         token = (excess + np.sqrt(excess**2 + 4 * output * decode * prefill)) / (2 * output)
@@ -227,8 +251,8 @@ def first_token(
     others = others + part * first["first_sequence_overhead"] * points.batch[at]
     others = others + np.maximum(part * first["first_step_factor"], HALF_A_STEP) * token
     others = others + first["contended_prefill"] * prefill
-    others = others + first["burst_factor"] * points.stalled[at] * work
-    alone = first["first_overhead"] + first["warming"] * points.warmed[at] + prefill
+    others = others + first["burst_factor"] * points.uncached[at] * points.stalled[at] * work
+    alone = first["first_overhead"] + prefill
     return alone + contended * others
 
 

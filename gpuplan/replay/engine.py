@@ -36,6 +36,9 @@ class Times(Protocol):
     def alone(self) -> float:
         """The engine's own time of a step in which nothing decodes."""
 
+    def launch(self) -> float:
+        """What a step with prompts takes at least: the host starts their kernels."""
+
     def first(self, tokens: int, sequences: int) -> float:
         """A first token, seen by its client, of a prompt that nothing keeps waiting."""
 
@@ -313,9 +316,10 @@ class Engine:
         if decoding:
             seconds = self._decode_seconds(decoding, 1)
             self._free -= self._blocks(1)
-        total = seconds + slowed * sum(works)
+        least = self.times.launch() - (0.0 if self.decoding else seconds)
+        total = seconds + slowed * max(sum(works), least if works else 0.0)
         for (job, _), work in zip(chunks, works, strict=True):
-            job.own_seconds += seconds + slowed * work
+            job.own_seconds += seconds + slowed * max(work, least)
         self._pass(total, 1 if decoding else 0)
         self._prompted = bool(chunks)
         for job, _ in chunks:

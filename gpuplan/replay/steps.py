@@ -133,6 +133,13 @@ class EvidenceTimes:
     def prompt(self, tokens: int) -> float:
         return self._prompt(tokens)["work_seconds"]
 
+    def launch(self) -> float:
+        return self._launch
+
+    @cached_property
+    def _launch(self) -> float:
+        return self._known.value("prefill.launch_seconds")
+
     def alone(self) -> float:
         return self._prefill_overhead
 

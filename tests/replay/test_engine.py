@@ -31,6 +31,9 @@ class Constant:
     def alone(self) -> float:
         return 0.005
 
+    def launch(self) -> float:
+        return 0.008
+
     def first(self, tokens: int, sequences: int) -> float:
         return 0.0
 
@@ -54,6 +57,13 @@ def test_a_request_alone_takes_its_prompt_and_a_step_for_each_further_token() ->
     (answer,) = answers((0.0, 100, 11))
     assert answer.end_seconds == pytest.approx(0.005 + 0.1 + 10 * 0.01)
     assert answer.decode_seconds == pytest.approx(10 * 0.01)
+
+
+def test_a_short_prompt_takes_as_long_as_the_host_needs_to_start_its_kernels() -> None:
+    first, _ = answers((0.0, 2, 11), (0.04, 3, 1))
+    # a step with a prompt of 3 ms takes 8 ms of launches more, and the first step no less
+    assert first.decode_seconds == pytest.approx(10 * 0.01 + 0.008)
+    assert first.end_seconds == pytest.approx(0.008 + 10 * 0.01 + 0.008)
 
 
 def test_a_prompt_beyond_the_budget_is_computed_in_chunks_beside_what_decodes() -> None:

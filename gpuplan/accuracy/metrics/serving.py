@@ -12,6 +12,7 @@ import math
 from collections.abc import Mapping
 from functools import lru_cache
 
+from gpuplan.accuracy.metrics.serving_runs import USUAL_START, of_run
 from gpuplan.accuracy.points.known import ENGINES, PRECISIONS
 from gpuplan.accuracy.points.points import Case
 from gpuplan.accuracy.reckon import Reckoned
@@ -26,7 +27,7 @@ from gpuplan.sizing.hardware.devices import whole
 from gpuplan.sizing.hardware.offers import GpuOffer
 from gpuplan.sizing.physics.serving.replica import Replica
 from gpuplan.sizing.physics.serving.scopes import formats
-from gpuplan.sizing.physics.serving.service import Division, Service, Tokens
+from gpuplan.sizing.physics.serving.service import Declared, Division, Service, Start, Tokens
 from gpuplan.units import MILLISECOND
 
 # Where weights take more of the memory, what is left for the cache is less than their own error.
@@ -36,7 +37,7 @@ PART = 1 / 16  # of a sequence; as finely those that are held are found
 # requests that wait.
 HELD = (0.8, 1.25)
 SPREAD_LENGTHS = "range-ratio 0.8"
-UNIFORM_LENGTHS, WARM_UP = "random 0..N", "10 prompts; first request warm-up"
+UNIFORM_LENGTHS = "random 0..N"
 # 95th percentile over the mean at which `latency.LENGTHS` finds a variation of 1 / sqrt(3).
 UNIFORM_P95 = 1 + 1.645 / 3**0.5
 
@@ -121,6 +122,7 @@ def served(case: Case) -> Served | str:
     prompt, output = case.number("input_len") * ratio, case.number("output_len") * ratio
     if not (prompt > 0 and output > 0):
         return "lengths of input and output are not given"
+    start, repeated = of_run(case)
     tensor, data, expert, stages = (
         max(1, int(case.number(column, 1))) for column in ("tp", "dp", "ep", "pp")
     )
@@ -137,6 +139,8 @@ def served(case: Case) -> Served | str:
         division,
         (prompt, output),
         site=site(case),
+        start=start,
+        repeated=repeated,
     )
     concurrency = case.number("batch", 1)
     wanted = max(concurrency / division.ranks, 1)
@@ -175,11 +179,14 @@ def replica_of(
     lengths: tuple[float, float],
     *,
     site: str = OWN,
+    start: Start = USUAL_START,
+    repeated: float = 0.0,
 ) -> Replica:
     """`how`: engine, release, precision, client, the cache's format; `lengths` are the means of
-    prompt and answer; `site` is who measured."""
+    prompt and answer; `site` is who measured; `repeated` the part of the prompts that a prefix
+    cache holds."""
     engine, release, precision, client, cache_format = how
-    tail = UNIFORM_P95 if client in ("uniform", "warming") else 1.0
+    tail = UNIFORM_P95 if client == "uniform" else 1.0
     mixed = model.checkpoint_precision == "mxfp4" or "gpt-oss" in model.identifier
     prompt, output, *tails = (
         constant(length * factor, "1", "measurement")
@@ -207,9 +214,17 @@ def replica_of(
             random=False,
             client=client,
             site=site,
-            starting=True,
+            start=start,
+            declared=_cached(repeated),
         )
     )
+
+
+def _cached(repeated: float) -> Declared:
+    if repeated == 0:
+        return Declared()
+    asked = constant(repeated, "1", "prompts that an earlier run of the client sent")
+    return Declared(prefix_hit_share=asked)
 
 
 def _cache(case: Case) -> str:
@@ -222,7 +237,7 @@ def _cache(case: Case) -> str:
 
 def _client(notes: str) -> str:
     if UNIFORM_LENGTHS in notes:
-        return "warming" if WARM_UP in notes else "uniform"
+        return "uniform"
     return "spread" if SPREAD_LENGTHS in notes else "fixed"
 
 

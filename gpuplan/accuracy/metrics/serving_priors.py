@@ -64,7 +64,6 @@ _FIRST = Prior(
     terms=(
         *_sources(2.0),
         Term(amplitude=0.2, same=("practice", "engine"), scales=(("batch", 2.0),)),
-        Term(amplitude=0.4, same=("warming",)),
         Term(amplitude=0.07, same=("engine",)),
         Term(amplitude=0.045, same=("generation", "engine")),
         Term(amplitude=0.083, same=("model",)),

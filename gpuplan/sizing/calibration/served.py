@@ -18,7 +18,7 @@ DRAFTED = ("DeepseekV3", "DeepseekV4", "Glm4Moe", "GlmMoe", "Qwen3Next", "Qwen3_
 OWN = "own"  # the site of measurements that name no source, and of everything that is planned
 # Sites whose settings the engines' makers chose point by point (InferenceX); others take an engine
 # about as it ships.
-TUNED = ("ai-dynamo/aiconfigurator",)
+TUNED = ("ai-dynamo/aiconfigurator", "SemiAnalysisAI/InferenceX")
 UNKNOWN = "?"  # the release of an engine that a measurement does not name
 
 
@@ -41,8 +41,8 @@ def features(
 ) -> dict[str, str | float]:
     """Texts that must be equal, and coordinates: base-2 logarithms of the load, lengths and GPUs.
     `concurrency` counts the requests of the whole replica, `input` and `output` are mean lengths.
-    `client`: lengths that are "spread", as users' are, "fixed", "uniform" from nothing
-    on or, of a server that such a run warms up itself, "warming"; `site`: who runs it."""
+    `client`: lengths that are "spread", as users' are, "fixed", or "uniform" from
+    nothing on; `site`: who runs it."""
     who, practice = identity(model), "tuned settings" if site in TUNED else "usual settings"
     cell = "|".join((who, gpu.identifier, engine, precision))
     return {
@@ -54,7 +54,6 @@ def features(
         "gpu": gpu.identifier,
         "precision": precision,
         "client": client,
-        "warming": "first request" if client == "warming" else NOBODYS,
         "source": site,
         "practice": practice,
         "harness": f"{practice} {engine}",

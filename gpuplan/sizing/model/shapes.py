@@ -61,6 +61,7 @@ def inputs(model: Transformer) -> Mapping[str, Quantity]:
     linear, sparse = model.linear, model.sparse
     numbers: dict[str, float] = {
         "layers": model.layers,
+        "layer_pairs": _blocks(model) / 2,
         "hidden_size": model.hidden_size,
         "attention_heads": model.attention_heads,
         "kv_heads": model.kv_heads,
@@ -94,6 +95,13 @@ def inputs(model: Transformer) -> Mapping[str, Quantity]:
     return {name: Quantity(float(value), "1", model.source) for name, value in numbers.items()}
 
 
+def _blocks(model: Transformer) -> int:
+    """Mixers of tokens, and MLPs: two a layer, but one where a layer is one block (Nemotron-H)."""
+    linear = model.linear.layers if model.linear else 0
+    mixers = model.cached_layers + linear if model.mlp_free_layers else model.layers
+    return mixers + model.layers - model.mlp_free_layers
+
+
 def _full_layers(model: Transformer) -> float:
     """Layers that see every token; those that keep an entry for several tokens count less."""
     groups = [g for g in model.attention if g.window is None]
@@ -109,7 +117,7 @@ def _mlps(model: Transformer) -> dict[str, float]:
         "mlp_width": width if dense_layers else 0,
         "router_width": 0,
         "dense_launches": 2 * dense_layers,
-        "all_reduces": 2 * model.layers - model.mlp_free_layers,
+        "all_reduces": _blocks(model),
     }
     if not experts:
         return numbers

@@ -60,6 +60,8 @@ def test_an_engine_takes_microseconds_a_layer_and_less_than_a_millisecond_a_step
     own = serving.ENGINE[engine] | {n: f for n, f in serving.FACTORS.items() if "overhead" in n}
     own |= {"latent_overhead": serving.LATENT_OVERHEAD}
     assert 0.5 < own.pop("interference") < 1.5
+    assert 0 < own.pop("captured") < 1
+    assert 1e-4 < own.pop("eager_seconds") < 2e-3  # some tens of kernels
     assert all(0 < seconds < 1e-3 for seconds in own.values())
 
 
@@ -71,16 +73,15 @@ def test_an_idle_server_answers_in_milliseconds_and_a_busy_one_takes_longer(engi
     assert 1 < first["gathering"] < 32
     assert 0 < first["contended_prefill"] < 1
     assert 0 < first["first_sequence_overhead"] < 0.002
-    assert 0 < first["burst_factor"] < 0.2
-    assert 1 < first["first_step_factor"] < 10
+    assert 0.3 < first["burst_factor"] < 0.6  # half of the others come before one
+    assert 0.5 < first["first_step_factor"] < 20  # some send ten tokens or more at a time
     assert 0 < first["settled"] < 1  # a part of an engine's own work
-    assert 0 < first["warming"] < 1  # seconds
 
 
 def test_kernels_of_another_maker_take_longer_than_those_of_their_stand_in() -> None:
     factors = dict(serving.VENDOR["amd"])
     scaling = factors.pop("scaling_overhead")
-    assert all(0.9 < factor < 2.5 for factor in factors.values())
+    assert all(0.8 < factor < 2.5 for factor in factors.values())
     assert math.prod(factors.values()) > 1
     assert scaling > max(own["scaling_overhead"] for own in serving.ENGINE.values())
 

@@ -27,6 +27,7 @@ SERVING = {
     "context": 90.0,
     "top_k": 24.0,
     "layers": 10.0,
+    "layer_pairs": 9.0,
     "cached_layers": 8.0,
     "full_layers": 5.0,
     "sliding_layers": 3.0,
@@ -129,7 +130,7 @@ def test_the_reads_and_products_of_a_decode_step() -> None:
             "exchanged_bytes": 2 * (7 / 8) * 24 * 32 * 2,
             "exchange_seconds": 7 * (0.03 + (2688 + sqrt(11 * 2688)) / 30),
             "transfer_seconds": 2 * (0.02 + 12 * 32 * 2 / 40),
-            "elementwise_seconds": 2 * 10 * 12 * (12 * 32 + 4 * 48 / 4) / 50,
+            "elementwise_seconds": 2 * 9 * 12 * (12 * 32 + 4 * 48 / 4) / 50,
         },
     )
     agree(every("decode"), SERVING | {"context": 10.0}, {"attended": 8 * 10})
@@ -197,12 +198,17 @@ def test_a_step_is_its_kernels_and_the_engines_own_time() -> None:
     inputs |= {"scaling_overhead": 0.003, "block_inputs": 17.0, "block_overhead": 0.004}
     inputs |= {"routing_overhead": 0.05, "state_overhead": 0.06, "sequence_overhead": 0.007}
     inputs |= {"roofline_seconds": 1.0, "work_seconds": 30.0, "overhead_seconds": 4.0}
-    own = 0.1 + 10 * 0.02 + 13 * 0.003 + 17 * 0.004 + 7 * 0.05 + 4 * 0.06
+    own = 0.1 + 9 * 0.02 + 13 * 0.003 + 17 * 0.004 + 7 * 0.05 + 4 * 0.06
     for phase, more in (("decode", 6 * 0.007), ("prefill", 0.0)):
         sheet = every(phase)  # type: ignore[arg-type]
         agree(sheet, inputs, {"work_seconds": work, "overhead_seconds": own + more})
-        agree(sheet, inputs, {"seconds": 34.0})
+        agree(sheet, inputs | {"launch_seconds": 30.0}, {"seconds": 34.0})
         agree(sheet, inputs | {"roofline_seconds": 1e6}, {"work_seconds": 1e6})
+    eager = {"eager_seconds": 3.0, "eager_attention": 1.5, "eager_experts": 0.4, "eager_state": 2.0}
+    cached, linear, routed = (SERVING[f"{n}_layers"] for n in ("cached", "linear", "expert"))
+    launches = 3.0 * (cached * 1.5 + routed * 0.4 + linear * 2.0)
+    agree(every("prefill"), inputs | eager, {"launch_seconds": launches})
+    agree(every("prefill"), inputs | {"launch_seconds": 35.0}, {"seconds": 35.0})
     reads = {"matmul": 100.0, "attention": 200.0, "head": 30.0, "expert": 40.0, "state": 5.0}
     bound = SERVING | {f"{name}_bytes": size for name, size in reads.items()}
     bound |= {"dense_peak": 600.0, "bf16_peak": 300.0, "expert_peak": 1200.0}
@@ -227,6 +233,12 @@ SEEN = {
     "sequences": 8.0,
     "stalling_ranks": 2.0,
     "prefill_work_seconds": 0.03,
+    "prefill_launch_seconds": 0.06,
+    "prompt_work_seconds": 0.055,
+    "ending": 0.08,
+    "launch_share": 0.9,
+    "burst_share": 0.2,
+    "uncached_burst": 0.1,
     "prefill_seconds": 0.05,
     "longest_prefill_seconds": 0.15,
     "stall_seconds": 0.4,
@@ -302,7 +314,10 @@ def test_the_latency_of_a_request(times: Sheet) -> None:
         times,
         SEEN,
         {
-            "stall_seconds": 0.9 * 8 * 2 * 0.03,
+            "ending": 8 * 2 / 200,
+            "launch_share": (1 - exp(-0.08)) / 0.08,
+            "prompt_work_seconds": 0.9 * 0.06,
+            "stall_seconds": 0.9 * (1 - 0.2 / 2) * 8 * 2 * 0.055,
             "decode_excess": 0.4 + 200 * 0.02 - 0.05,
             "modelled_token_seconds": (4.35 + sqrt(4.35**2 + 4 * 200 * 0.02 * 0.05)) / 400,
             "contended": 7 / 8,
@@ -310,7 +325,7 @@ def test_the_latency_of_a_request(times: Sheet) -> None:
             "first_prefill_factor": 1 + 7 / 8 * 0.4,
             "modelled_first_seconds": 0.01
             + 1.35 * 0.05
-            + 0.875 * (0.3 * 0.004 + 0.3 * 2.5 * 0.022 + 8 * (0.3 * 0.001 + 0.25 * 2 * 0.03)),
+            + 0.875 * (0.3 * 0.004 + 0.3 * 2.5 * 0.022 + 8 * (0.3 * 0.001 + 0.25 * 0.1 * 2 * 0.03)),
             "closed_token_seconds": 0.95 * 0.022,
             "queue_variation": (1 + 1.2**2) / 2,
             # Pollaczek and Khinchine
@@ -348,9 +363,10 @@ def test_the_prompts_of_an_open_loop_queue() -> None:
             "answer_seconds": 199 * 0.92 * 0.02,
             "accompanied": 1 - exp(-8 * 3.6 / 4.5),
             # nine of ten prompts stall what decodes, the others take a step of their own
-            "prompt_step_seconds": 2 * (0.9 * 0.92 * 0.9 * 0.03 + 0.1 * 0.05),
+            "prompt_step_seconds": 2 * (0.9 * 0.92 * 0.9 * 0.055 + 0.1 * 0.05),
             # a step computes a token of 0.92 × 0.02 s beside the prompt of 0.035 s
-            "wait_steps": 1.3 * (0.035 + 0.9 * 0.92 * 0.02) / 0.035,
+            # those that wait together are started together
+            "wait_steps": 1.3 * (0.035 + 0.9 * 0.92 * 0.02) / 0.035 * sqrt(0.03 / 0.055),
             "free_seconds": 0.05 + 3.6,
             "free_steps": 4.5 / 0.035,
             "prefill_load": 16 / (16 + 12 + sqrt(12**2 + 4 * 8 * 1.4)),

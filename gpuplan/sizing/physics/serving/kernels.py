@@ -56,7 +56,7 @@ HEAD = sheet("""
     head_flop: FLOP = mac_flop * head_parameters * outputs  # by every token that is sampled
 """) + kernel("head", "head", launches="1", peak="bf16_peak")
 ELEMENTWISE = sheet("""
-    elementwise_seconds: s = bf16_bytes * layers * tokens
+    elementwise_seconds: s = bf16_bytes * layer_pairs * tokens
         * (12 * hidden_size + 4 * mlp_width / tensor_parallel_size) / bandwidth
         # norms, rotary embedding, activations: bf16 reads and writes of a token
 """)

@@ -27,8 +27,15 @@ LENGTHS = sheet("""
 # Solves t = decode + stall * t / (prefill + output * t): of the prefills of all others, a request's
 # tokens wait for those that fall into the part of its life that decodes.
 TOKEN = sheet("""
-    stall_seconds: s = interference * sequences * stalling_ranks * prefill_work_seconds
-        # prefills of the other sequences, each once in a request's life
+    ending: 1 = max(sequences * stalling_ranks / max(output_mean, 1), 0.0001)
+        # requests that end in a step; the prompts of those that take their places start together
+    launch_share: 1 = (1 - exp(-ending)) / ending  # launches of prompts, for each of them
+    prompt_work_seconds: s = max(prefill_work_seconds, launch_share * prefill_launch_seconds)
+        # for which a prompt keeps the GPU from others' tokens
+    stall_seconds: s = interference * (1 - burst_share / 2) * sequences * stalling_ranks
+        * prompt_work_seconds
+        # prefills of the other sequences, each once in a request's life; of those that started at
+        # once, half were before its own first token
     decode_excess: s = stall_seconds + output_mean * decode_seconds - prefill_seconds
         # coefficient of the equation below
     modelled_token_seconds: s = (decode_excess + sqrt(decode_excess ** 2
@@ -36,8 +43,8 @@ TOKEN = sheet("""
         # a decode step, and the stalls in the decoding part of a request's life
 """)
 # A request alone takes its arrival and its prompt; what others add grows from nothing with the
-# load. Of a service, whose requests come at random, `burst_factor` and `contended_prefill` are 0:
-# its queue is modelled.
+# load. Of a service, whose requests come at random, no part comes in a burst, and
+# `contended_prefill` is 0: its queue is modelled.
 FIRST = sheet("""
     contended: 1 = 1 - 1 / max(sequences, 1)  # how far a request is not alone
     gathered: 1 = max(sequences, 1) / (max(sequences, 1) + gathering)
@@ -48,7 +55,7 @@ FIRST = sheet("""
         + contended * (gathered * contended_overhead
         + max(gathered * first_step_factor, half_a_step) * modelled_token_seconds
         + sequences * (gathered * first_sequence_overhead
-        + burst_factor * stalling_ranks * prefill_work_seconds))
+        + burst_factor * uncached_burst * stalling_ranks * prefill_work_seconds))
         # arrival and prefill; beside others the wait for a step, chunked output, host work and the
         # burst in which a closed loop starts
 """)
@@ -92,11 +99,13 @@ _OPEN = sheet("""
     accompanied: 1 = 1 - exp(-sequences * answer_seconds / free_seconds)
         # probability that some request decodes while a prompt is processed (Poisson)
     prompt_step_seconds: s = stalling_ranks * (accompanied * token_factor * interference
-        * prefill_work_seconds + (1 - accompanied) * prefill_seconds)
+        * prompt_work_seconds + (1 - accompanied) * prefill_seconds)
         # for which a prompt keeps all others waiting
     wait_steps: 1 = queue_variation
         * (prompt_step_seconds + accompanied * token_factor * decode_seconds) / prompt_step_seconds
-        # a step computes prompts and a token of every running request
+        * sqrt(prefill_work_seconds / prompt_work_seconds)
+        # a step computes prompts and a token of every running request; those that wait together are
+        # started together: the root is fitted to replays
     free_steps: 1 = free_seconds / prompt_step_seconds  # in steps of a prompt
     prefill_load: 1 = 2 * sequences / (2 * sequences + free_steps
         + sqrt(free_steps ** 2 + 4 * sequences * wait_steps))

@@ -13,7 +13,7 @@ from gpuplan.sizing.calibration.anchors import Anchors, Features
 from gpuplan.sizing.calibration.corrections import Corrected, widened
 from gpuplan.sizing.calibration.gaussian import NOBODYS
 from gpuplan.sizing.calibration.served import features
-from gpuplan.sizing.evidence.formula import Ledger, Quantity, constant
+from gpuplan.sizing.evidence.formula import Ledger, Quantity
 from gpuplan.sizing.evidence.intervals import Factors, at_confidence, record_slowness
 from gpuplan.sizing.evidence.sheet import Scope, Sheet, floats
 from gpuplan.sizing.memory.cache import cache_inputs, kept
@@ -41,7 +41,7 @@ from gpuplan.sizing.physics.serving.scopes import (
     shape,
     traits,
 )
-from gpuplan.sizing.physics.serving.service import Service
+from gpuplan.sizing.physics.serving.service import NO_START, Service
 from gpuplan.sizing.physics.serving.steps import step
 
 MOST_SEQUENCES = 512  # the largest batch that vLLM captures as a CUDA graph by default
@@ -90,11 +90,9 @@ class Replica:
             "gpu_memory_utilization": service.gpu_memory_utilization,
             "memory_bytes": device.memory_bytes,
         }
-        if not service.starting:
-            why = "requests of a service come at random: what they wait for each other is its queue"
-            self.scope |= dict.fromkeys(
-                ("burst_factor", "contended_prefill"), constant(0, "1", why)
-            )
+        self.scope |= service.start.scope
+        if service.start == NO_START:
+            self.scope["contended_prefill"] = self.scope["burst_share"]  # for the same reason
         staged = service.random and division.pipeline_stages > 1
         self.shape = _shape(
             latent=model.latent is not None,
@@ -150,6 +148,7 @@ class Replica:
             done = self.prefill(prefill_scope(base, prompt, 1.0))
             base[f"{name}prefill_seconds"] = done["seconds"]
             base[f"{name}prefill_work_seconds"] = done["work_seconds"]
+            base[f"{name}prefill_launch_seconds"] = done["launch_seconds"]
             base[f"{name}prefill_roofline_seconds"] = done["roofline_seconds"]
         self._base = base
         self._formulas: dict[float, dict[str, float]] = {}
@@ -324,6 +323,7 @@ class Replica:
             done = self.prefill.record(ledger, prefill_scope(scope, prompt, ONE), f"{prefix}.")
             scope[f"{prefix}_seconds"] = done["seconds"]
             scope[f"{prefix}_work_seconds"] = done["work_seconds"]
+            scope[f"{prefix}_launch_seconds"] = done["launch_seconds"]
         cited = f"90 % interval of {self.token.anchors.source}, {self.basis}"
         confidence = self.service.confidence
         slowness = record_slowness(ledger, self.token_factors, confidence, cited)

@@ -37,7 +37,6 @@ ENGINE_WITHOUT_TABLES = "vllm"
 # with the requests, half of it being there at `gathering` of them.
 AT_WORK = ("contended_overhead", "first_step_factor", "first_sequence_overhead")
 HALF_A_STEP = 0.5  # that a request waits on average, which comes while a step runs
-WARMED_SHARE = 0.1  # of a mean of ten requests, the part that the first one has
 
 
 def formats(model: Transformer, precision: str, kv_cache_dtype: str) -> Formats:
@@ -257,7 +256,7 @@ def engine_constants(
     own, vendors = calibration.ENGINE[name], calibration.VENDOR.get(vendor, {})
     values = {n: (v, calibration.SOURCE) for n, v in calibration.FACTORS.items()}
     values |= {n: (v, cited) for n, v in own.items()}
-    values |= {n: (v, first) for n, v in _first(name, client, restarted).items()}
+    values |= {n: (v, first) for n, v in _first(name, restarted).items()}
     for field in own if vendors else ():
         if field.endswith("overhead"):
             value = vendors.get(field, own[field] * vendors["overhead"])
@@ -265,21 +264,24 @@ def engine_constants(
     for field, factor in vendors.items():
         if field in calibration.FACTORS:
             values[field] = values[field][0] * factor, f"{calibration.SOURCE}, {vendor}"
-    if client in ("uniform", "warming"):
+    if client == "uniform":
         stall = own["interference"] * calibration.UNIFORM_INTERFERENCE
         values["interference"] = stall, f"{cited}, answers of any length down to one token"
+    captured = values.pop("captured")[0]
+    if restarted:
+        values["eager_seconds"] = values["eager_seconds"][0] * captured, f"{cited}, tuned settings"
+    more = values.pop("eager_latent")[0] if latent else 0.0
+    values["eager_attention"] = 1 + more, calibration.SOURCE
     if latent:
         extra = values["layer_overhead"][0] + calibration.LATENT_OVERHEAD
         values["layer_overhead"] = extra, f"{cited}, latent attention"
     return {n: constant(value, _unit(n), source) for n, (value, source) in values.items()}
 
 
-def _first(name: str, client: str, restarted: bool) -> dict[str, float]:
+def _first(name: str, restarted: bool) -> dict[str, float]:
     """Constants of the first token."""
     constants = dict(calibration.FIRST_TOKEN[name])
-    settled, warming = constants.pop("settled"), constants.pop("warming")
-    if client == "warming":
-        constants["first_overhead"] += WARMED_SHARE * warming
+    settled = constants.pop("settled")
     if restarted:
         constants["gathering"] = 0.0
     else:
@@ -288,4 +290,4 @@ def _first(name: str, client: str, restarted: bool) -> dict[str, float]:
 
 
 def _unit(field: str) -> str:
-    return "s" if field.endswith("overhead") else "1"
+    return "s" if field.endswith(("overhead", "seconds")) else "1"

@@ -110,13 +110,36 @@ class Declared:
         return {name: number for name, number in drafts.items() if number is not None}
 
 
+_AT_RANDOM = "requests of a service come at random: what they wait for each other is its queue"
+
+
+@record
+class Start:
+    """Requests of a measurement that all come at its start, as a part of all of it, and those of
+    them whose prompts no cache holds."""
+
+    share: float = 0.0
+    uncached: float = 0.0
+    source: str = _AT_RANDOM
+
+    @property
+    def scope(self) -> Scope:
+        return {
+            "burst_share": constant(self.share, "1", self.source),
+            "uncached_burst": constant(self.uncached, "1", self.source),
+        }
+
+
+NO_START = Start()
+
+
 @record
 class Service:
     """A replica's setting. `client`: see `served.features`; `site` is who runs it, whose
     measurements share an effect; `limits`: times and the seconds that they are not to exceed with
     the `confidence`; `shown`: times that are told and limit nothing;
     `random`: requests come at random, so that more run at times than on average, else every place
-    is kept taken; `starting`: those of a closed loop all come at once. `step_tokens`: those of
+    is kept taken; `start`: how those of a closed loop come. `step_tokens`: those of
     `memory.serving`; {} where nobody recorded the engine's setting. `fabric_rate` is what a GPU has
     of the fabric between nodes; None: its replica lies in one."""
 
@@ -139,6 +162,6 @@ class Service:
     random: bool = True
     client: str = "spread"
     site: str = OWN
-    starting: bool = False
+    start: Start = NO_START
     fabric_rate: Quantity | None = None
     anchors: Anchors = field(default_factory=Anchors)

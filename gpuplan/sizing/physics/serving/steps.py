@@ -84,15 +84,37 @@ def _totals(phase: Phase, names: frozenset[str]) -> Sheet:
     products = ((_WORK.get(n, f"{n}_flop"), peak) for n, peak in COMPUTED_AT.items() if n in names)
     computed = " + ".join(f"{flop} / {peak}_peak" for flop, peak in products)
     work = " + ".join(f"{factor}{n}_seconds" for n, factor in _FACTORS.items() if n in names)
-    overhead = "step_overhead + layers * layer_overhead + scaled_inputs * scaling_overhead"
+    overhead = "step_overhead + layer_pairs * layer_overhead + scaled_inputs * scaling_overhead"
     overhead += " + block_inputs * block_overhead"
     overhead += " + expert_layers * routing_overhead" if "expert" in names else ""
     overhead += " + linear_layers * state_overhead" if "state" in names else ""
-    overhead += " + sequences * sequence_overhead" if phase == "decode" else ""
-    return sheet(f"""
+    if phase == "decode":
+        overhead += " + sequences * sequence_overhead"
+        last = _REPLAYED
+    else:
+        last = _launched(names)
+    return (
+        sheet(f"""
         roofline_seconds: s = max(({read}) / bandwidth, ({computed}) / compute_share)
             # no step is faster than its reads at peak bandwidth, nor its products at peak
         work_seconds: s = max(roofline_seconds, {work})  # kernels, calibrated on served models
         overhead_seconds: s = {overhead}  # the engine's own time, calibrated on served models
-        seconds: s = work_seconds + overhead_seconds  # one step
+    """)
+        + last
+    )
+
+
+_REPLAYED = sheet("""
+    seconds: s = work_seconds + overhead_seconds  # one step, a CUDA graph
+""")
+
+
+def _launched(names: frozenset[str]) -> Sheet:
+    """A prompt of any length is in no CUDA graph: the host starts its kernels one by one."""
+    launches = "cached_layers * eager_attention"
+    launches += " + expert_layers * eager_experts" if "expert" in names else ""
+    launches += " + linear_layers * eager_state" if "state" in names else ""
+    return sheet(f"""
+        launch_seconds: s = eager_seconds * ({launches})  # of its kernels, by the host
+        seconds: s = max(work_seconds + overhead_seconds, launch_seconds)  # one step
     """)

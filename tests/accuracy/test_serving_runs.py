@@ -1,0 +1,98 @@
+"""What the notes of a client's run say of its means, and that the fit computes what plans do."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from gpuplan.accuracy.metrics.serving import served
+from gpuplan.accuracy.metrics.serving_runs import of_run
+from gpuplan.accuracy.points.points import Case, read_points
+from gpuplan.sizing.data import serving as constants
+from gpuplan.sizing.model.shapes import inputs
+from tests.accuracy.test_accuracy_serving import case, model
+
+ROOT = Path(__file__).parents[2]
+REPEATED = "bench_serving random 0..N: lengths are the run means; "
+
+
+@pytest.mark.parametrize(
+    ("notes", "load", "share", "uncached", "repeated"),
+    [
+        ("", "32", 0.1, 0.1, 0.0),  # ten requests for each that runs
+        ("ShareGPT, 100 prompts, at most 4 at once", "4", 0.04, 0.04, 0.0),
+        ("random, 2,048 prompts, at most 1,024 at once", "1024", 0.5, 0.5, 0.0),
+        ("random, 50 prompts at 1 and 400 above", "1", 0.02, 0.02, 0.0),
+        ("random, 50 prompts at 1 and 400 above", "100", 0.25, 0.25, 0.0),
+        ("Poisson 2 requests/s, 100 prompts", "7", 0.0, 0.0, 0.0),
+        ("offline, all at once", "16", 1.0, 1.0, 0.0),
+        (f"{REPEATED}10 prompts", "1", 0.1, 0.1, 0.0),
+        # half of the ten that the run before had, of the 16 that start, and of all 80
+        (f"{REPEATED}80 prompts", "16", 0.2, 11 / 80, 5 / 80),
+        (f"{REPEATED}320 prompts", "64", 0.2, 0.1, 40 / 320),
+    ],
+)
+def test_a_run_starts_with_a_part_of_its_requests(
+    notes: str, load: str, share: float, uncached: float, repeated: float
+) -> None:
+    start, again = of_run(case("llama3.1-70b", notes=notes, batch=load))
+    assert (start.share, start.uncached, again) == pytest.approx((share, uncached, repeated))
+
+
+def test_prompts_that_are_sent_again_for_longer_answers_are_in_the_cache_but_no_states() -> None:
+    longer = {"notes": f"{REPEATED}320 prompts", "batch": "64", "output_len": "4000"}
+    start, repeated = of_run(case("llama3.1-70b", **longer))
+    assert (start.uncached, repeated) == (0.0, 1.0)
+    assert of_run(case("qwen3.5-397b-a17b", **longer))[1] == 0.0
+
+
+def test_a_layer_that_is_one_block_exchanges_once() -> None:
+    hybrid = model("nvidia-nemotron-3-nano-30b-a3b")
+    assert inputs(hybrid)["all_reduces"].value == hybrid.layers == 52
+    assert inputs(hybrid)["layer_pairs"].value == 26
+    dense = model("llama3.1-70b")
+    assert inputs(dense)["all_reduces"].value == 2 * dense.layers
+
+
+@pytest.fixture
+def fitting(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    pytest.importorskip("scipy")
+    monkeypatch.syspath_prepend(str(ROOT / "bench"))
+    import calibrate
+
+    return calibrate
+
+
+def test_the_fit_computes_what_plans_do(fitting: ModuleType) -> None:
+    """Of every kind: engines, sites that tune, latent attention, states, other makers."""
+    import numpy as np
+
+    found = fitting.expressed(read_points([ROOT / "bench/points/served_public.csv"]), "ttft")
+    found += [(point, served(tuned(point.case))) for point, _ in found]
+    points = fitting.Points(found)
+    known = {**constants.FACTORS, "latent_overhead": constants.LATENT_OVERHEAD}
+    known["uniform_interference"] = constants.UNIFORM_INTERFERENCE
+    known |= {(n, e): v for e, own in constants.ENGINE.items() for n, v in own.items()}
+    known |= {("amd", n): v for n, v in constants.VENDOR["amd"].items()}
+    all_of_them = np.ones(len(found), bool)
+    token = points.times(known, all_of_them)[0]
+    first = fitting.first_of(points, known, constants.FIRST_TOKEN, all_of_them)
+    assert any(points.tuned)
+    assert not all(points.tuned)
+    for place, (_, one) in enumerate(found):
+        planned = one.replica.modelled(one.sequences)
+        assert token[place] == pytest.approx(planned["modelled_token_seconds"], rel=1e-6)
+        assert first[place] == pytest.approx(planned["modelled_first_seconds"], rel=1e-6)
+
+
+def tuned(of: Case) -> Case:
+    return Case(
+        metric=of.metric,
+        model=of.model,
+        gpu=of.gpu,
+        engine=of.engine,
+        precision=of.precision,
+        row={**of.row, "source_repo": "ai-dynamo/aiconfigurator (a table)"},
+    )
