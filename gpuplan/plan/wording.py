@@ -262,6 +262,8 @@ def shortfall(item: Tree) -> str:
     if item["resource"].startswith("no "):
         return str(item["resource"])
     need, unit = item["requested"] + item["used"], item["unit"]
+    if need == 1 and not item["capacity"] and " " in item["resource"]:
+        return f"no {item['resource']}"  # "no measured kernels", not "1 of 0"
     name = in_words(item["resource"])
     unit = "1" if unit == item["resource"] else unit  # "nodes 25 of 2", not "25 nodes of 2 nodes"
     needed, capacity = format_apart(need, item["capacity"], unit)

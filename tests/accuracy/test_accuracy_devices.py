@@ -49,6 +49,7 @@ def test_a_name_finds_its_gpu(name: str, identifier: str) -> None:
         ("MI250-128GB", "mi250-64gb", 2),
         ("MI250-64GB", "mi250-64gb", 1),
         ("Intel(R) Arc Pro(R) B60", "arc-pro-b60-24gb", 1),
+        ("Intel(R) Arc(TM) Pro B60 Graphics", "arc-pro-b60-24gb", 1),
         ("[MAXSUN] MS-Intel Arc Pro B60 Dual 48G Turbo", "arc-pro-b60-24gb", 2),
         ("H100-SXM-80GB", "h100-sxm-80gb", 1),
     ],

@@ -26,6 +26,9 @@ REPEATED = "bench_serving random 0..N: lengths are the run means; "
         ("random, 2,048 prompts, at most 1,024 at once", "1024", 0.5, 0.5, 0.0),
         ("random, 50 prompts at 1 and 400 above", "1", 0.02, 0.02, 0.0),
         ("random, 50 prompts at 1 and 400 above", "100", 0.25, 0.25, 0.0),
+        ("fixed lengths, prompts drawn at random", "8", 0.1, 0.1, 0.0),  # no number, or none sent
+        ("random,80 prompts", "8", 0.1, 0.1, 0.0),
+        ("random, 0 prompts", "8", 0.1, 0.1, 0.0),
         ("Poisson 2 requests/s, 100 prompts", "7", 0.0, 0.0, 0.0),
         ("offline, all at once", "16", 1.0, 1.0, 0.0),
         (f"{REPEATED}10 prompts", "1", 0.1, 0.1, 0.0),

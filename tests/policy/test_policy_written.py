@@ -91,6 +91,7 @@ def test_what_was_generated_is_as_the_plan_has_it(stack: str) -> None:
 JOB = "jobs/full-70b.sbatch"
 ENOUGH = [
     ("slurm", "jobs/assistant.sbatch", "--cpus-per-gpu=12", "--cpus-per-gpu=16"),
+    ("slurm", "jobs/assistant.sbatch", "--cpus-per-gpu=12", "--cpus-per-gpu 16  # 4 to decode"),
     *(
         ("slurm", "jobs/assistant.sbatch", "--mem-per-gpu=46080M", f"--mem-per-gpu={memory}")
         for memory in ("46080", "46081M", "45G", "47185920k", "1T")
@@ -200,9 +201,12 @@ def test_a_job_of_ones_own_is_not_held_to_the_plan(tmp_path: Path) -> None:
 
 
 def test_diff_speaks_of_services(tmp_path: Path) -> None:
-    made = broken(tmp_path, "box", "compose.yaml", '"--max-num-seqs=51"', '"--max-num-seqs=40"')
+    text = (STACKS / "box" / "compose.yaml").read_text("utf-8")
+    now = text.partition('"--max-num-seqs=')[2].partition('"')[0]
+    edit = f'"--max-num-seqs={now}"', '"--max-num-seqs=7"'
+    made = broken(tmp_path, "box", "compose.yaml", *edit)
     shown = render_diff(run_diff(STACKS / "box", made, as_of=TODAY), "text")
-    assert "service assistant-0: --max-num-seqs 51 → 40" in shown
+    assert f"service assistant-0: --max-num-seqs {now} → 7" in shown
 
 
 def test_nodes_that_change_alike_are_one_line() -> None:

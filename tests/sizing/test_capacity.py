@@ -166,6 +166,17 @@ def test_an_inventory_stands_in_for_the_platforms_offer(capsys: pytest.CaptureFi
     assert not any(c["assumed"] for c in answer["capacities"])
 
 
+def test_a_gpu_that_nothing_was_measured_on_serves_nothing_for_that_reason(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    node = "gpus: [mi250-64gb]\n  node: {gpus: 8, count: 2, cpu_cores: 64, memory: 512 GiB}"
+    text = Path(ASSISTANT).read_text("utf-8").replace("precision: fp8", "precision: bf16")
+    manifest = tmp_path / "unmeasured.yaml"
+    manifest.write_text(text.replace("inventory: inventories/rack-7.yaml", node), "utf-8")
+    assert main(["capacity", str(manifest)]) == 0
+    assert "none: no measured kernels\n" in capsys.readouterr().out
+
+
 def test_the_largest_model_comes_first_and_every_refusal_has_its_reason(
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],

@@ -18,8 +18,8 @@ CLOSED_LOOP = "a closed loop starts with all its requests at once"
 USUAL_START = Start(share=1 / TIMES_AS_MANY, uncached=1 / TIMES_AS_MANY, source=CLOSED_LOOP)
 AT_RANDOM, AT_ONCE = ("Poisson",), ("static batch", "all at once", "requests at once")
 # "50 prompts at 1 and 400 above": the concurrency up to which the first number holds.
-_STEPPED = re.compile(r"([\d,]+) prompts at (\d+) and ([\d,]+) above")
-_PROMPTS = re.compile(r"([\d,]+) prompts")
+_STEPPED = re.compile(r"([1-9][\d,]*) prompts at (\d+) and ([1-9][\d,]*) above")
+_PROMPTS = re.compile(r"(?<!\d)(?<!\d[.,])([1-9][\d,]*) prompts")
 # sgl-cookbook's pages, each measured with one server: runs of 10, 80 and 500 requests, then the
 # same prompts with longer answers, then longer prompts with 10, 80 and 320. Prompts of the smaller
 # run come first in the larger one. Whether a server was started anew between them, pages do not
@@ -46,8 +46,8 @@ def _sent(notes: str, concurrency: float) -> float:
     if stepped := _STEPPED.search(notes):
         few, most, many = (float(number.replace(",", "")) for number in stepped.groups())
         return few if concurrency <= most else many
-    if found := _PROMPTS.search(notes):
-        return float(found[1].replace(",", ""))
+    if counted := _PROMPTS.search(notes):
+        return float(counted[1].replace(",", ""))
     return TIMES_AS_MANY * concurrency
 
 

@@ -18,7 +18,8 @@ from gpuplan.plan.model import record
 FORMS = {"sxm": "sxm", "pcie": "pcie", "pci": "pcie", "nvl": "nvl"}
 VARIANTS = ("server", "workstation", "max-q")
 NOISE = re.compile(
-    r"nvidia|amd|intel|maxsun|ms|turbo|r|geforce|tesla|instinct|radeon|quadro|gpus?|accelerator|tensor|core|generation|"
+    r"nvidia|amd|intel|maxsun|ms|turbo|r|tm|geforce|tesla|instinct|radeon|quadro|gpus?|"
+    r"accelerator|tensor|core|generation|"
     r"edition|blackwell|hopper|ampere|volta|turing|lovelace|grace|superchip|graphics|card|oam|ac|"
     r"hbm[23]?e?|gddr\dx?|spx|nps1|smc|emulated|"
     r"\d+w|nvl\d\d"  # a power limit, a rack

@@ -15,7 +15,8 @@ from gpuplan.render.tree import File
 
 _FIELD = re.compile(r"(\w+)=(\S*)")
 _ACCOUNT = re.compile(r"(\w+)=('[^']*'|[^:]*)")
-_OPTION = re.compile(r"--([a-z][a-z-]*)(?:=(.*))?")
+_OPTION = re.compile(r"--([a-z][a-z-]*)(?:(?:=|\s+)(.*))?")
+_REMARK = re.compile(r"\s#")  # ends an option of sbatch
 _KINDS = {"PartitionName": PARTITION, "SwitchName": "switch", "BlockName": "block"}
 
 
@@ -69,7 +70,8 @@ def _job(file: File) -> Written:
     """sbatch takes options up to the first command."""
     settings = []
     for number, text in enumerate(file.text.split("\n"), start=1):
-        if text.startswith("#SBATCH ") and (match := _OPTION.match(text[8:].strip())):
+        option = _REMARK.split(text.removeprefix("#SBATCH"), maxsplit=1)[0].strip()
+        if text.startswith("#SBATCH ") and (match := _OPTION.match(option)):
             settings.append(Setting(name=f"--{match[1]}", value=match[2] or "", line=number))
         elif text.startswith("image="):
             settings.append(Setting(name="image", value=text[6:], line=number))
