@@ -59,6 +59,7 @@ accuracy:
 # The tables of that page whose constants are fitted again without each source: half an hour.
 refitted:
 	PYTHONPATH=. $(PYTHON) bench/unseen.py $(SERVED) > docs/accuracy/refitted.md
+	PYTHONPATH=. $(PYTHON) bench/unseen_own.py $(SERVED) > docs/accuracy/refitted_own.md
 	PYTHONPATH=. $(PYTHON) bench/unseen_rates.py $(POINTS) > docs/accuracy/refitted_rates.md
 
 # Surfaces of measured kernels, from the tables of the wheel aiconfigurator-core, unpacked (pandas,

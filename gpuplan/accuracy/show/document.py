@@ -33,7 +33,7 @@ class Metric(NamedTuple):
 
 WAYS = ("group", "model", "gpu", "generation", "source")  # the last one of the table, too
 # Made by others, beside the page.
-TABLES = ("peers.md", "refitted.md", "refitted_rates.md")
+TABLES = ("peers.md", "refitted.md", "refitted_rates.md", "refitted_own.md")
 WORST_GROUPS, WORST_POINTS = 12, 20
 LEAST = 5  # points of a group that may be called worst
 LISTED = 10  # points of a group that has a line
