@@ -48,7 +48,9 @@ examples:
 
 # From public measurements, CSV files that are not part of the repository: the anchors that correct
 # predictions (numpy), and then the page that says how far off those are, with a table of what
-# constants that were fitted again leave (`make refitted`).
+# constants that were fitted again leave and one of how far two sources are apart (`make refitted`).
+# On one thread each: of several, on a busy machine, most wait for each other.
+anchors accuracy refitted efficiencies calibrate: export OMP_NUM_THREADS = 1
 POINTS ?= $(wildcard ../shared/data/accuracy/*_public*.csv bench/points/*_public*.csv)
 anchors:
 	$(PYTHON) -m gpuplan accuracy $(POINTS) --alone --calibrate gpuplan/sizing/data/anchors
@@ -61,6 +63,7 @@ refitted:
 	PYTHONPATH=. $(PYTHON) bench/unseen.py $(SERVED) > docs/accuracy/refitted.md
 	PYTHONPATH=. $(PYTHON) bench/unseen_own.py $(SERVED) > docs/accuracy/refitted_own.md
 	PYTHONPATH=. $(PYTHON) bench/unseen_rates.py $(POINTS) > docs/accuracy/refitted_rates.md
+	PYTHONPATH=. $(PYTHON) bench/sources.py $(SERVED) > docs/accuracy/apart.md
 
 # Surfaces of measured kernels, from the tables of the wheel aiconfigurator-core, unpacked (pandas,
 # pyarrow, scipy); then the constants of the serving model, which hold for these surfaces (scipy).

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -121,12 +122,12 @@ def expressed(points: list[Point], metric: str) -> list[tuple[Point, Served]]:
     pairs = []
     for point in points:
         if point.metric == metric and isinstance(point.case, Case):
-            try:
-                answer = served(point.case)
-            except NotMeasured:  # a GPU for which no other's kernels stand
+            if point.case.row["confidence"] not in ("A", "B"):
                 continue
-            if isinstance(answer, Served) and point.case.row["confidence"] in ("A", "B"):
-                pairs.append((point, answer))
+            with suppress(NotMeasured):  # kernels of its GPU
+                answer = served(point.case)
+                if isinstance(answer, Served):
+                    pairs.append((point, answer))
     if metric == "tpot":
         return pairs
     started = starting([(point, answer.features) for point, answer in pairs])

@@ -16,7 +16,7 @@ from typing import TypeVar
 import numpy as np
 from scipy.optimize import least_squares
 
-DATE = "2026-11-21"  # on which the public points were collected
+DATE = "2026-11-27"  # on which the public points were collected
 GPUPLAN = Path(__file__).parent.parent / "gpuplan"
 
 Key = TypeVar("Key", bound=Hashable)

@@ -79,7 +79,6 @@ def answers(serving: Serving) -> dict[tuple[str, int], list[Answer]]:
 
 def main(paths: list[str]) -> None:
     by_given = answers(Serving([Path(path) for path in paths]))
-    print("### After own measurements\n")
     print("A source left out, its constants fitted again, and then some of its own points given:\n")
     print("| prediction | points | " + " | ".join(COLUMNS) + " |")
     print("|---|---|" + "---:|" * len(COLUMNS))

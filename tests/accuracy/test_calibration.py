@@ -15,7 +15,7 @@ from gpuplan.accuracy.points.points import read_points
 from gpuplan.accuracy.points.runs import by_run
 from gpuplan.accuracy.predict import PRIORS, predict, reckon
 from gpuplan.accuracy.reckon import Reckoned
-from gpuplan.accuracy.show.document import _OVERVIEW, WAYS, page, plots
+from gpuplan.accuracy.show.document import _OVERVIEW, AGAIN, WAYS, page, plots
 from gpuplan.cli.main import main
 from gpuplan.plan.model import Estimate
 from gpuplan.report.measuring import spared
@@ -24,6 +24,7 @@ from gpuplan.sizing.calibration.anchors import Anchors
 from tests.accuracy.test_accuracy import SERVED, written
 
 SLOWER = 1.3
+APART = "How far two sources are apart where they measured the same"
 OWN = SERVED | {"model": "llama3.1-8b", "gpu": "L4", "engine": "vllm", "tp": "1"}
 MANIFEST = """\
 apiVersion: gpuplan.dev/v1
@@ -160,7 +161,7 @@ def test_the_page_says_what_was_measured_and_what_was_not(calibrated: Path) -> N
     points = read_points([calibrated / "points.csv"])
     anchored = fields(points, alone=True)
     by_way = {way: without(points, way, anchored) for way in WAYS}
-    text = page(points, by_way, "")
+    text = page(points, by_way, {})
     row = "| [tpot](accuracy/tpot.svg) | `sizing.physics.serving.replica.Replica.times` | 15 |"
     (line,) = [line for line in text.splitlines() if line.startswith(row)]
     assert len(line.split("|")) == len(_OVERVIEW[0].split("|"))
@@ -168,7 +169,9 @@ def test_the_page_says_what_was_measured_and_what_was_not(calibrated: Path) -> N
     described = [c for c in ("own run", *WAYS[1:]) if f"| {c.replace('gpu', 'GPU')} | " in text]
     assert len(described) == len(WAYS)  # what each column means is said
     assert "fitted on all these points" in text
-    assert "constants fitted again" in page(points, by_way, "", "| a table |")
+    later = page(points, by_way, {AGAIN: "| a table |", APART: "| another |"})
+    assert "constants fitted again" in later
+    assert f"## {APART}\n\n| another |" in later
     (drawn,) = plots(by_way["group"]).values()
     assert drawn.count("h0") == len(points)
     assert "ms</text>" in drawn

@@ -142,13 +142,10 @@ def test_what_a_stand_in_took_from_others_is_handed_on() -> None:
     assert "all-reduce over 2 l40s" in exchange["rate"].source
 
 
-def test_every_gpu_rests_on_measured_ones() -> None:
-
+def test_no_gpu_stands_for_itself_and_one_that_has_no_other_is_not_predicted() -> None:
     catalog = load_catalog()
     for identifier in catalog.gpu_ids:
-        gpu = card(catalog, identifier)
-        assert identifier not in {s.identifier for s in gpu.stand_ins}
-        assert kernel("matmul", gpu, "vllm", "bf16")["read"].value > 0
+        assert identifier not in {s.identifier for s in card(catalog, identifier).stand_ins}
     with pytest.raises(NotMeasured, match=f"no measured kernels stand for {NEW}"):
         kernel("matmul", card(catalogue(), NEW), "vllm", "bf16")
 

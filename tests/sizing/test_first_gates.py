@@ -206,3 +206,87 @@ def test_a_run_with_too_few_tokens_a_second_is_told_with_those_that_are_reached(
     assert run_on_8(BARE + f"    slo: {{tokens_per_second: {reached:.0f}}}\n").feasible
     more = f"    slo: {{tokens_per_second: {reached * 1.001:.0f}}}\n"
     assert not run_on_8(BARE + more).feasible
+
+
+RATE = "load.requests_per_second"
+
+
+@pytest.mark.parametrize("case", ["chat", "texts", "audio", "pictures", "images", "batch"])
+def test_too_few_replicas_are_told_with_those_that_are_needed(case: str) -> None:
+    """And as many as are needed are enough, of a load that takes several."""
+    text = KINDS[case] + "    overrides: {TENSORreplicas: N}\n"
+    text = text.replace("TENSOR", "tensor_parallel_size: 4, " if case in ("chat", "batch") else "")
+    load: dict[str, float | None] = {f"{RATE}.mean": 50_000, f"{RATE}.peak": 50_000}
+    if case == "images":
+        load = {f"{RATE}.mean": 50, f"{RATE}.peak": 100}
+    if case == "batch":
+        load = {"load.requests": 1e8}
+    where = Site(target="kubernetes", gpus=(offer("h100-sxm-80gb"),), fabric=IB)
+
+    def only(replicas: int) -> Candidate:
+        asked = wanted(text.replace("N", str(replicas)), numbers=load)
+        ((_, (found,)),) = tried(asked, where)
+        return found
+
+    few = only(1)
+    (short,) = few.shortfalls
+    assert (short.resource, short.capacity, short.used, short.unit) == ("replicas", 1.0, 0.0, "1")
+    needed = int(short.requested)
+    assert needed > 1
+    assert few.flip is None
+    assert not only(needed - 1).feasible
+    for count in (needed, needed + 3):
+        assert only(count).feasible
+        assert only(count).replicas == count
+
+
+@pytest.mark.parametrize("case", ["run", "learning"])
+def test_nodes_that_nothing_joins_hold_no_run(case: str) -> None:
+    text = KINDS[case] + "    overrides: {gpu_count: 16}\n"
+    bare = Site(target="kubernetes", gpus=(offer("h100-sxm-80gb"),))
+    ((_, (found,)),) = tried(wanted(text), bare)
+    assert found.shortfalls == (gate("stated platform.fabric", 1.0, 0.0),)
+    assert (found.gpus, found.flip, found.passed > 0) == (16, None, True)
+    inside = KINDS[case] + "    overrides: {gpu_count: 8}\n"
+    ((_, (held,)),) = tried(wanted(inside), bare)
+    assert held.feasible
+
+
+HELD = {
+    "run": (0.85, "    overrides: {gpu_count: 1}\n"),
+    "learning": (0.85, "    overrides: {gpu_count: 1}\n"),
+    "pictures": (0.9, ""),
+    "texts": (0.9, ""),
+    "audio": (0.9, ""),
+    "images": (0.9, ""),
+}
+
+
+@pytest.mark.parametrize("case", HELD)
+def test_memory_that_is_short_is_told_with_the_gpu_that_would_do(case: str) -> None:
+    """Of a GPU with 1 GiB; one with what is told holds it, and one with a little less does not."""
+    part, more = HELD[case]
+    text = in_precision(case, "bf16") + more
+    card = offer("h100-sxm-80gb")
+
+    def with_memory(size: float) -> list[Candidate]:
+        memory = replace(card.gpu.memory_bytes, value=size)
+        small = replace(card, gpu=replace(card.gpu, memory_bytes=memory))
+        where = Site(target="kubernetes", gpus=(small,), fabric=IB)
+        ((_, group),) = tried(wanted(text), where)
+        return list(group)
+
+    (found,) = with_memory(2.0**30)
+    (short,) = found.shortfalls
+    assert (short.resource, short.used, short.unit) == ("gpu_memory", 0.0, "B")
+    assert short.capacity == int(2**30 * part)
+    assert found.flip is not None
+    assert (found.flip.quantity, found.flip.now, found.flip.unit) == (
+        "gpu_memory_bytes",
+        2.0**30,
+        "B",
+    )
+    assert found.flip.needed == pytest.approx(short.requested / part, abs=1)
+    if case != "run":  # whose own buffers grow with the GPU's
+        assert any(c.feasible for c in with_memory(found.flip.needed + 9))
+    assert not any(c.feasible for c in with_memory(0.99 * found.flip.needed))

@@ -42,6 +42,7 @@ KINDS = {
     "run over nodes": SPAN,
     "learning": LEARN,
     "learning over nodes": LEARN.replace("8}", "16}"),
+    "learning on one": LEARN.replace("8}", "1}"),
 }
 
 
@@ -119,6 +120,7 @@ TOLD = {
     "run over nodes": RUN
     | {"power": ("2 nodes, GPU boards alone", NO_RACK), "network": ("each node", CARDS)},
     "learning": LEARNS | {"links": ("a step", CARDS)},
+    "learning on one": LEARNS,
     "learning over nodes": LEARNS
     | {"power": ("2 nodes, GPU boards alone", NO_RACK), "network": ("a step", CARDS)},
 }
@@ -136,6 +138,11 @@ def test_each_kind_has_the_rows_of_what_it_takes(case: str, stored: bool) -> Non
     answer = sized(KINDS[case], where(stored=stored))
     work = answer.workload
     assert {row.resource for row in work.balance} == set(TOLD[case])
+    known = [row for row in work.balance if row.share is not None]
+    assert list(work.balance[: len(known)]) == known
+    limits = [row.share or 0.0 for row in known if row.resource != "cpu_cores"]
+    assert limits == sorted(limits, reverse=True)
+    assert all(row.resource != "cpu_cores" for row in known[:-1])  # advice, after all limits
     for row in work.balance:
         of, said = TOLD[case][row.resource]
         if said == DISK and not stored:
@@ -175,8 +182,9 @@ def test_what_is_needed_and_there_is_that_of_its_node_and_its_times(case: str) -
         saved = known["checkpoint_bytes"] / (0.01 * every)
         assert rows["checkpoint"] == pytest.approx((saved, 2e9 * nodes))
     elif case.startswith("learning"):
-        name = "network" if nodes > 1 else "links"
-        assert rows[name] == (known["exchange_seconds"], known["step_seconds"])
+        if case != "learning on one":
+            name = "network" if nodes > 1 else "links"
+            assert rows[name] == (known["exchange_seconds"], known["step_seconds"])
         assert rows["gpu_time"][1] == known["gpu_images_per_second"]
         assert rows["decoding"] == (known["images_per_second"], known["decoded_images_per_second"])
     elif "pictures" in case:
@@ -484,3 +492,67 @@ def test_what_has_a_price_is_not_called_unpriced_and_what_has_none_not_counted()
     assert [d.message for d in sized(HOURLY, priced).diagnostics] == []
     free = sized(IMAGES, where(usd_per_gpu_hour=None))
     assert [d.message for d in free.diagnostics] == ["'work' is idle 10 h a day: nothing scales it"]
+
+
+def test_caches_that_go_over_the_fabric_are_held_against_it() -> None:
+    """Of each GPU that takes prompts; the cards of a node carry what its GPUs have of the fabric,
+    or what an inventory says."""
+    answer = sized(POOLS, where())
+    known, work = figures(answer), answer.workload
+    rows = {row.resource: row for row in work.balance}
+    assert work.disaggregation is not None
+    prompts = known["sized_rate"] / work.disaggregation.prefill_replicas
+    sent = prompts * work.disaggregation.prompt_cache_bytes
+    assert rows["fabric"].need == pytest.approx(sent)
+    assert rows["fabric"].supply == 50e9
+    assert (rows["fabric"].of, rows["fabric"].remedy) == ("each GPU that takes prompts", CARDS)
+    nodes = -(-work.gpu_count // 8)
+    assert rows["network"].supply == 8 * 50e9 * nodes
+    assert rows["network"].remedy == CARDS
+    cards = sized(POOLS, where(cards_bytes_per_s=100e9)).workload
+    (row,) = (r for r in cards.balance if r.resource == "network")
+    assert row.supply == 100e9 * nodes
+    chat = sized(CHAT_8B, where(cards_bytes_per_s=100e9)).workload
+    (row,) = (r for r in chat.balance if r.resource == "network")
+    assert (row.supply, row.remedy) == (100e9, CARDS)
+    assert "fabric" not in {r.resource for r in chat.balance}
+
+
+def test_racks_and_whole_servers_are_counted_where_they_are_stated() -> None:
+    """Two servers of 10.2 kW in a rack of 30 kW; boards of 8 GPUs draw 5.6 kW."""
+
+    def power(text: str, **changes: float) -> ResourceUse:
+        given = {name: Quantity(value, "W", "test") for name, value in changes.items()}
+        work = sized(text, where(**given)).workload
+        (row,) = (r for r in work.balance if r.resource == "power")
+        return row
+
+    two = SPAN
+    four = SPAN.replace("16}", "32}")
+    row = power(two, node_watts=10.2e3)
+    assert (row.of, row.need, row.supply) == ("2 nodes, whole", 20.4e3, None)
+    row = power(two, node_watts=10.2e3, rack_watts=30e3)
+    assert (row.of, row.need, row.supply) == ("a rack with 2 of 2 nodes, whole", 20.4e3, 30e3)
+    assert row.remedy == "fewer nodes in each rack"
+    row = power(four, node_watts=10.2e3, rack_watts=30e3)
+    assert (row.of, row.need) == ("a rack with 2 of 4 nodes, whole", 20.4e3)
+    row = power(four, rack_watts=11.1e3)
+    assert (row.of, row.need) == ("a rack with 1 of 4 nodes, GPU boards alone", 5600.0)
+    assert row.remedy == "one more rack"
+    row = power(four, rack_watts=11.2e3)
+    assert row.of == "a rack with 2 of 4 nodes, GPU boards alone"
+    row = power(HOURLY, rack_watts=50e3)
+    assert (row.of, row.need) == ("a rack with 1 of 1 node, GPU boards alone", 5600.0)
+
+
+@pytest.mark.parametrize("case", [c for c in KINDS if "run" in c or "learning" in c])
+def test_a_run_has_the_price_of_its_hours_and_without_one_none(case: str) -> None:
+    answer = sized(KINDS[case], where())
+    known = figures(answer)
+    hours = known["time_to_finish"] / 3600
+    assert known["usd_per_run"] == pytest.approx(known["usd_per_hour"] * hours)
+    assert answer.workload.usd_per_run is not None
+    assert float(answer.workload.usd_per_run) == pytest.approx(known["usd_per_run"], rel=1e-4)
+    free = sized(KINDS[case], where(usd_per_gpu_hour=None))
+    assert free.workload.usd_per_run is None
+    assert not {"usd_per_run", "usd_per_hour"} & set(figures(free))

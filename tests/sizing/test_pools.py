@@ -8,11 +8,13 @@ from dataclasses import replace
 import pytest
 
 from gpuplan.plan.model import Evidence, Fabric
+from gpuplan.plan.times import field_of
 from gpuplan.sizing.candidates.sized import Sized
+from gpuplan.sizing.decide.size import tried
 from gpuplan.sizing.evidence.formula import evaluate
 from gpuplan.sizing.hardware.offers import Site
 from gpuplan.units import GB
-from tests.support.sizing_cases import CHAT_70B, failure, refusals, site, sized, work
+from tests.support.sizing_cases import CHAT_70B, failure, refusals, site, sized, wanted, work
 
 GPU = "h200-sxm-141gb"
 APART = CHAT_70B + "    disaggregation: prefill_decode\n"
@@ -92,6 +94,38 @@ def test_a_cache_goes_over_the_fabric_and_delays_the_first_token() -> None:
 def test_what_a_slow_fabric_makes_late_is_refused_by_its_time() -> None:
     problem = failure(APART, joined(0.02 * GB))
     assert "reaches slo.time_to_first_token 1 s: the best is" in str(problem.help)
+
+
+@pytest.mark.parametrize(
+    ("slo", "name", "limit"),
+    [
+        ("{time_per_output_token: 40 ms, time_to_first_token: 1 s}", "time_to_first_token", 1.0),
+        (
+            "{time_per_output_token: 40 ms, time_to_first_token: 60 s, request_latency: 6 s}",
+            "request_latency",
+            6.0,
+        ),
+        (
+            "{time_per_output_token: {p95: 41 ms}, time_to_first_token: {p50: 900 ms, p95: 70 s}}",
+            "time_to_first_token_p50",
+            0.9,
+        ),
+    ],
+)
+def test_the_objective_that_the_hand_over_misses_is_told_with_its_own_limit(
+    slo: str, name: str, limit: float
+) -> None:
+    old = "{time_to_first_token: 1 s, time_per_output_token: 40 ms}"
+    text = APART.replace(old, slo) + "    overrides: {tensor_parallel_size: 8}\n"
+    ((_, (found,)),) = tried(wanted(text), joined(0.002 * GB))
+    (short,) = found.shortfalls
+    assert (short.resource, short.capacity, short.used, short.unit) == (name, limit, 0.0, "s")
+    assert short.requested > limit
+    assert found.flip is not None
+    assert (found.flip.now, found.flip.needed) == (limit, short.requested)
+    assert found.flip.quantity == field_of(name)
+    ((_, (fast,)),) = tried(wanted(text), joined(50 * GB))
+    assert fast.feasible
 
 
 def test_without_a_fabric_nothing_is_planned() -> None:

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from gpuplan.models.load import bundled
@@ -15,6 +16,7 @@ from gpuplan.models.model import Speech
 from gpuplan.pipeline import compile_files
 from gpuplan.plan.model import Workload
 from gpuplan.plan.times import STATISTICS, TIMES, Statistic
+from gpuplan.sizing.kinds.speech import search
 from gpuplan.sizing.physics.speech.sharing import between, latencies
 
 HEAD = """\
@@ -190,3 +192,31 @@ def test_a_batch_takes_as_long_as_all_its_windows(audio: str, windows: int, tmp_
     known = {e.quantity: e.value for e in stack.plan.evidence}
     seconds = 90_000 * windows * known["calls.window_seconds"] / 2
     assert known["calls.time_to_finish"] == pytest.approx(seconds)
+
+
+@pytest.mark.parametrize("windows", [1.0, 3.0])
+@pytest.mark.parametrize("part", [0.2, 0.6, 0.9])
+def test_requests_beside_each_other_take_what_their_windows_do_at_powers_of_two(
+    windows: float, part: float
+) -> None:
+    """And between these on straight lines: 40 places, of which a request takes its windows."""
+    seconds = {1.0: 1.0, 2.0: 1.1, 4.0: 1.5, 8.0: 3.0, 16.0: 3.5, 32.0: 9.0, 40.0: 20.0}
+
+    class Writing:
+        def at(self, places: float) -> dict[str, float]:
+            return {"windows": windows, "window_latency": seconds[places]}
+
+    told = search.times_of(Writing(), 40.0)  # type: ignore[arg-type]
+    requests = int(40 // windows)
+
+    def shared(count: float) -> float:
+        return float(np.interp(count * windows, [*seconds], [*seconds.values()]))
+
+    rate = part * requests / shared(requests)
+    expected = latencies(rate, shared, requests)
+    assert told(rate) == pytest.approx(
+        {
+            "request_latency": expected["mean"],
+            **{f"request_latency_{s}": expected[s] for s in ("p50", "p95", "p99")},
+        }
+    )

@@ -32,14 +32,21 @@ class Metric(NamedTuple):
 
 
 WAYS = ("group", "model", "gpu", "generation", "source")  # the last one of the table, too
-# Made by others, beside the page.
-TABLES = ("peers.md", "refitted.md", "refitted_rates.md", "refitted_own.md")
+# Sections whose tables others made, beside the page.
+AGAIN = "Constants fitted again"
+BESIDE = {
+    AGAIN: ("refitted.md", "refitted_rates.md"),
+    "After own measurements": ("refitted_own.md",),
+    "Points that came later": ("arrived.md",),
+    "How far two sources are apart where they measured the same": ("apart.md",),
+    "Beside a peer": ("peers.md",),
+}
 WORST_GROUPS, WORST_POINTS = 12, 20
 LEAST = 5  # points of a group that may be called worst
 LISTED = 10  # points of a group that has a line
 HEAD = """# How far off the predictions are
 
-Made by `make accuracy` from {count} public measurements (read 2026-11-23; each names its
+Made by `make accuracy` from {count} public measurements (read 2026-11-23 to 27; each names its
 repository and commit). `gpuplan accuracy CSV…` does the same with yours.
 
 Points of confidence C are neither learnt from nor scored: what their source leaves open could be
@@ -68,8 +75,8 @@ is not left out, since little would be left: `n` of the last column counts the o
 The constants of the formulas were fitted on all these points, also on those that a column takes
 away: {refitted}
 """
-AGAIN = "the table *constants fitted again* shows what that hides."
-NOT_AGAIN = "on new sources expect up to twice the medians and three times the 90th percentiles."
+SHOWN = "the table *constants fitted again* shows what that hides."
+NOT_SHOWN = "on new sources expect up to twice the medians and three times the 90th percentiles."
 PLANNED = """## What plans rest on
 
 `compile` sizes with the functions named here, corrected by the same points.
@@ -85,12 +92,13 @@ def answered(pairs: Iterable[Predicted]) -> Answers:
 
 
 def page(
-    points: Sequence[Point], by_way: dict[str, list[Predicted]], peers: str, refitted: str = ""
+    points: Sequence[Point], by_way: dict[str, list[Predicted]], beside: Mapping[str, str]
 ) -> str:
-    said = AGAIN if refitted else NOT_AGAIN
+    """`beside`: the text of each section of `BESIDE` that there is."""
+    said = SHOWN if beside.get(AGAIN) else NOT_SHOWN
     parts = [HEAD.format(count=len(points), refitted=said), overview(by_way)]
-    parts += ["## Constants fitted again\n", refitted] if refitted else []
-    parts += ["## Beside a peer\n", peers] if peers else []
+    for title in BESIDE:
+        parts += [f"## {title}\n", beside[title]] if beside.get(title) else []
     parts += [
         f"## By kind, GPU, engine and model, from {LISTED} points on\n",
         groups(by_way["group"]),
@@ -237,12 +245,12 @@ def main() -> None:
     folder.mkdir(parents=True, exist_ok=True)
     for name, text in plots(by_way["group"]).items():
         (folder / name).write_text(text, encoding="utf-8")
-    peers, *again = [
-        path.read_text("utf-8") if (path := folder / name).exists() else "" for name in TABLES
-    ]
-    refitted = "\n".join(table for table in again if table)
-    text = page(points, by_way, peers, refitted)
-    (options.to / "accuracy.md").write_text(text, encoding="utf-8")
+    beside = {title: _text(folder / name for name in names) for title, names in BESIDE.items()}
+    (options.to / "accuracy.md").write_text(page(points, by_way, beside), encoding="utf-8")
+
+
+def _text(paths: Iterable[Path]) -> str:
+    return "\n".join(path.read_text("utf-8") for path in paths if path.exists())
 
 
 if __name__ == "__main__":

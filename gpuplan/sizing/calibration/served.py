@@ -18,7 +18,7 @@ DRAFTED = ("DeepseekV3", "DeepseekV4", "Glm4Moe", "GlmMoe", "Qwen3Next", "Qwen3_
 OWN = "own"  # the site of measurements that name no source, and of everything that is planned
 # Sites whose settings the engines' makers chose point by point (InferenceX); others take an engine
 # about as it ships.
-TUNED = ("ai-dynamo/aiconfigurator",)
+TUNED = ("ai-dynamo/aiconfigurator", "SemiAnalysisAI/InferenceX")
 UNKNOWN = "?"  # the release of an engine that a measurement does not name
 
 

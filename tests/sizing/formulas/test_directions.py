@@ -22,6 +22,12 @@ SIGNS = {
     **{("1/s", unit): 1 for unit in (*RATES, "1/s")},
     **{(unit, unit): 1 for unit in ("B", "FLOP", "USD", "USD/h", "B/s")},
     ("USD", "USD/h"): 1,
+    ("USD", "s"): 1,
+    ("USD", "B"): 1,
+    ("W", "W"): 1,
+    ("B/s", "B"): 1,
+    ("B/s", "1/s"): 1,
+    ("B/s", "s"): -1,
 }
 # What is left when the input is taken away, and a part of a whole.
 LEFT = {

@@ -74,7 +74,7 @@ def test_an_idle_server_answers_in_milliseconds_and_a_busy_one_takes_longer(engi
     assert 0 < first["contended_prefill"] < 1
     assert 0 < first["first_sequence_overhead"] < 0.002
     assert 0.3 < first["burst_factor"] < 0.6  # half of the others come before one
-    assert 0.5 < first["first_step_factor"] < 12
+    assert 0.5 < first["first_step_factor"] < 20  # some send ten tokens or more at a time
     assert 0 < first["settled"] < 1  # a part of an engine's own work
 
 
