@@ -85,9 +85,9 @@ def test_what_stands_on_a_host_that_is_gone_keeps_nobody_else_from_staying(
     rows = [
         {"request": "plain/one", "number": n, "host_type": kind.name, "host": 0, "gpus": [n],
          "host_name": name}
-        for n, name in enumerate((kind.names[0], "gone", kind.names[0]))
+        for n, name in ((0, kind.names[0]), (1, "gone"), (2, kind.names[0]), (3, kind.names[0]))
     ]  # fmt: skip
-    for order in permutations(rows):
+    for order in permutations(rows):  # the fourth of three is asked for no more
         path = written(tmp_path, json.dumps({"placed": order}), "kept.json")
         kept, problems = read_kept(path, problem.hosts, problem.requests, Sources())
         assert problems == []

@@ -238,6 +238,18 @@ def test_a_forced_type_says_at_what_price_it_would_cost_the_same(forced: bool) -
     assert item.usd_per_hour == (16 if forced else 32)
 
 
+def test_nodes_of_the_same_type_have_no_price_of_their_own_to_choose_them_at() -> None:
+    """Four GPUs on a node of eight or of four: both are paid by the GPU."""
+    eight = _offer("a10", 1.0)
+    four = replace(_offer("a10", 3.0), gpus_per_node=4)
+    other = _offer("l4", 9.0)
+    groups = tuple((o, (_candidate(o, 4),)) for o in (eight, four, other))
+    answer = _chosen([Search(CHAT, groups)], (eight, four, other))
+    assert answer[2].cost == 8
+    item, _ = _others(answer)
+    assert (item.gate, item.gpu, item.flip) == ("cost", "a10", None)
+
+
 # --- what has no price, and what there is too little of -------------------------------------------
 
 

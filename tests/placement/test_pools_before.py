@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
+from dataclasses import replace
 
 import pytest
 
@@ -109,6 +110,27 @@ def test_a_node_whose_instances_nobody_takes_any_more_is_given_back() -> None:
     beside = right(placed([small, other], before), [small, other])
     assert beside.node_count == 2
     assert cuts(beside)[kept] == cuts(pool)[kept], "where the small one is"
+
+
+def test_a_pool_that_grows_takes_no_node_that_another_one_has() -> None:
+    """Though it is the first to choose, and the other's node comes first in the inventory."""
+
+    def pools(first: int, second: int, former: Placement | None = None) -> Placement:
+        own = [
+            workload(name, isolation="node", tenant=name, gpus_per_node=8) for name in ("a", "b")
+        ]
+        works = [replace(w, replicas=n) for w, n in zip(own, (first, second), strict=True)]
+        offers = [offer(gpu(), node_count=len(NAMES), node_names=NAMES)]
+        there = former.node_pools if former else ()
+        return place("x", "kubernetes", works, offers, pools_there=there)
+
+    before = pools(1, 1)
+    assert [p.node_names for p in before.node_pools] == [("n1",), ("n2",)]
+    assert [p.node_names for p in pools(2, 1).node_pools] == [("n1", "n2"), ("n3",)]
+    after = pools(2, 1, before)
+    assert [p.node_names for p in after.node_pools] == [("n1", "n3"), ("n2",)]
+    more = pools(3, 1, before)
+    assert [p.node_names for p in more.node_pools] == [("n1", "n3", "n4"), ("n2",)]
 
 
 def test_of_a_nodes_gpus_those_that_are_cut_as_most_are_come_first() -> None:

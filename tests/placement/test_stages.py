@@ -9,6 +9,7 @@ from itertools import pairwise
 
 import pytest
 
+from gpuplan.placement.place import place
 from gpuplan.placement.pools.bins import Ask
 from gpuplan.placement.pools.packing import Packing
 from gpuplan.placement.pools.stages import (
@@ -20,7 +21,7 @@ from gpuplan.placement.pools.stages import (
     stages,
     staying,
 )
-from tests.support.placement_samples import gpu, offer
+from tests.support.placement_samples import gpu, offer, workload
 
 Work = list[tuple[Decimal | None, int]]  # hours, and the nodes that it adds
 
@@ -80,6 +81,32 @@ def test_a_pool_never_needs_more_nodes_for_less_work() -> None:
     assert [s.hours for s in stages(by_length, by_length.__getitem__, 4)] == [None, 20, 10, 5]
     assert stages((), by_length.__getitem__, 4) == ()
     assert (node_hours(()), node_hours((), MONTH), staying(())) == (0, 0, 0)
+
+
+@pytest.mark.parametrize("spares", [(0, 0), (1, 0), (2, 1)])
+def test_nodes_that_stand_by_are_of_the_pool_and_of_its_stages(spares: tuple[int, int]) -> None:
+    """Two runs of a node each, of twenty hours and of five."""
+    asks = [
+        Ask(
+            workload=f"w{n}", pool="p", kind="h100-sxm-80gb", gpu="h100-sxm-80gb", partition=None,
+            replicas=1, nodes=1, gpus=8, cores=1, memory_bytes=1, hours=hours, spares=spare,
+        )
+        for n, (hours, spare) in enumerate(zip((Decimal(20), Decimal(5)), spares, strict=True))
+    ]  # fmt: skip
+    first, total = 1 + spares[0], 2 + sum(spares)
+    for count, short in ((total, 0), (total - 1, 1)):
+        ((_, need),) = Packing([offer(gpu(), node_count=count)]).pools(asks)
+        assert need is not None
+        assert (need.nodes, need.spares, len(need.filled)) == (total, sum(spares), 2)
+        assert [s.requested - s.capacity for s in need.lacking] == [short] * bool(short)
+        assert [(s.hours, s.nodes) for s in need.stages] == [(20, first), (5, total)]
+
+
+@pytest.mark.parametrize("joined", [1, 2, 18])
+def test_a_pool_says_how_many_nodes_nvlink_joins(joined: int) -> None:
+    works = [workload(isolation="shared")]
+    (pool,) = place("x", "kubernetes", works, [offer(gpu(), nvlink_nodes=joined)]).node_pools
+    assert pool.nvlink_nodes == (joined if joined > 1 else None)
 
 
 @pytest.mark.parametrize("seed", range(25))

@@ -8,15 +8,25 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from gpuplan.pipeline import Standing, compile_files
 from gpuplan.placement.api import Placement
 from gpuplan.placement.place import place
 from gpuplan.plan.changes.moves import carry_over
-from gpuplan.plan.model import Plan, Room, VirtualMachine, Workload
-from gpuplan.units import TB
+from gpuplan.plan.model import HostResources, Plan, Room, VirtualMachine, Workload
+from gpuplan.units import GIB, TB
 from tests.support.hypervisor_plans import plan_of
 from tests.support.placement_hosts import as_inventory, card, cards, drive, host
-from tests.support.placement_samples import l40s, notebook, offer
+from tests.support.placement_samples import (
+    gpu,
+    hgx_text,
+    inventory,
+    l40s,
+    notebook,
+    offer,
+    workload,
+)
 
 
 def compiled(
@@ -145,6 +155,30 @@ def test_a_guest_that_grows_stays_on_its_host() -> None:
     assert where(before)["a-0"] == "hv-2"
     after = compiled(cards("a", gpus=2), hosts=hosts, former=before)
     assert where(after) == {"a-0": "hv-2"}
+
+
+@pytest.mark.parametrize("gpus", [1, 2, 4])
+def test_guests_of_a_board_keep_their_partition_where_others_go(gpus: int) -> None:
+    """Each of those that fill a host, alone afterwards."""
+    size = HostResources(
+        cpu_cores=4 * gpus,
+        host_memory_bytes=80 * gpus * GIB,
+        shared_memory_bytes=0,
+        scratch_bytes=0,
+    )
+    works = [workload(f"w{n}", gpus_per_node=gpus, resources=size) for n in range(8 // gpus)]
+
+    def on_board(*wanted: Workload, former: Sequence[VirtualMachine] = ()) -> list[VirtualMachine]:
+        board = inventory(hgx_text())
+        return list(
+            place("rack", "libvirt", wanted, [offer(gpu())], board, former=former).virtual_machines
+        )
+
+    before = on_board(*works)
+    assert len({(m.host, m.fabric_partition) for m in before}) == len(works)
+    for work, machine in zip(works, before, strict=True):
+        (stays,) = on_board(work, former=before)
+        assert described(stays) == described(machine)
 
 
 def test_vgpus_keep_their_functions() -> None:

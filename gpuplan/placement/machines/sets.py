@@ -116,4 +116,4 @@ def _rank(
 def _spread(state: HostState, nodes: Sequence[int]) -> int:
     """Distances between all pairs of `nodes`, 0 where the inventory states none."""
     rows = {n.node: n.distances for n in state.hypervisor.host.numa_nodes}
-    return sum(rows[a][b] for a, b in combinations(nodes, 2) if b < len(rows[a]))
+    return sum(rows[a][b] for a, b in combinations(nodes, 2) if rows[a])

@@ -140,8 +140,8 @@ def capacity(offer: GpuOffer, per_gpu: int) -> Capacity:
     node keeps cores and memory for the system, the kubelet and other pods; a core for each GPU is
     left in any case. What a hypervisor keeps is counted where its guests get their places."""
     cores, memory = offer.cpu_cores_per_node, offer.memory_bytes_per_node
-    (node, *more) = localities_of(offer)
-    if not (more or node.guests):
+    node = localities_of(offer)[0]
+    if not node.guests:
         cores = cores and max(node.free_cores, min(cores, offer.gpus_per_node))
         memory = memory and node.free_pages * window.PAGE_BYTES
     return Capacity(gpus=offer.gpus_per_node * per_gpu, cores=cores, memory_bytes=memory)
