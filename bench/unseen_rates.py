@@ -163,10 +163,12 @@ def predicted(pairs: Sequence[Pair], gone: set[int]) -> Iterator[Answer]:
             yield row_of((point, answer)), point.repository, says.value / point.value - 1, inside
 
 
-def judged(of: Sequence[Answer], way: str) -> list[Answer]:
+def judged(
+    of: Sequence[Answer], way: str, row: str, measured: Counter[tuple[str, str]]
+) -> list[Answer]:
     """Without sources that have more than half of a row's points, where sources are left out."""
-    count = Counter(source for _, source, _, _ in of)
-    return [a for a in of if way != "source" or 2 * count[a[1]] <= len(of)]
+    every = sum(count for (name, _), count in measured.items() if name == row)
+    return [a for a in of if way != "source" or 2 * measured[row, a[1]] <= every]
 
 
 def main(paths: list[str]) -> None:
@@ -176,14 +178,16 @@ def main(paths: list[str]) -> None:
         if isinstance(p.case, Case) and p.confidence != "C"
     ]
     rows: dict[str, dict[str, list[Answer]]] = {}
+    measured: Counter[tuple[str, str]] = Counter()
     for family in FAMILIES:
+        measured.update((row_of(p), p[0].repository) for p in pairs_of(family, points))
         for way in WAYS:
             for answer in answers(family, points, way) if way in family.ways else ():
                 rows.setdefault(answer[0], defaultdict(list))[way].append(answer)
     print("| prediction | " + " | ".join(f"{way} left out" for way in WAYS) + " |")
     print("|---|" + "---:|" * len(WAYS))
     for row, by_way in sorted(rows.items()):
-        cells = " | ".join(_cell(judged(by_way.get(way, ()), way)) for way in WAYS)
+        cells = " | ".join(_cell(judged(by_way.get(way, ()), way, row, measured)) for way in WAYS)
         print(f"| {row} | {cells} |")
     print("\nA cell is `median % / 90th percentile % / covered %` of so many points.")
 
