@@ -32,10 +32,10 @@ def of_all(count: int) -> Given:
 
 def of_each_cell(pairs: Sequence[Pair]) -> list[Pair]:
     """The first point of each model, GPU, engine and precision."""
-    found: dict[str, list[Pair]] = defaultdict(list)
+    by_given: dict[str, list[Pair]] = defaultdict(list)
     for pair in pairs:
-        found[str(pair[1].features["cell"])].append(pair)
-    return [min(of, key=_identifier) for of in found.values()]
+        by_given[str(pair[1].features["cell"])].append(pair)
+    return [min(of, key=_identifier) for of in by_given.values()]
 
 
 def _identifier(pair: Pair) -> str:
@@ -52,7 +52,7 @@ COLUMNS: dict[str, Given] = {
 
 def answers(serving: Serving) -> dict[tuple[str, int], list[Answer]]:
     """By what was given, and of which of both times."""
-    found: dict[tuple[str, int], list[Answer]] = defaultdict(list)
+    by_given: dict[tuple[str, int], list[Answer]] = defaultdict(list)
     count = Counter(serving.names(0, "source"))
     for source in sorted(count):
         if 2 * count[source] > count.total():
@@ -73,8 +73,8 @@ def answers(serving: Serving) -> dict[tuple[str, int], list[Answer]]:
                         value = answer.value * says.factor
                         inside = value * says.low <= point.value <= value * says.high
                         error = value / point.value - 1
-                        found[name, column].append((answer.features, error, inside))
-    return found
+                        by_given[name, column].append((answer.features, error, inside))
+    return by_given
 
 
 def main(paths: list[str]) -> None:
