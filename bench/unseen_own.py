@@ -32,17 +32,10 @@ def of_all(count: int) -> Given:
 
 def of_each_cell(pairs: Sequence[Pair]) -> list[Pair]:
     """The first point of each model, GPU, engine and precision."""
-<<<<<<< HEAD
-    by_cell: dict[str, list[Pair]] = defaultdict(list)
-    for pair in pairs:
-        by_cell[str(pair[1].features["cell"])].append(pair)
-    return [min(of, key=_identifier) for of in by_cell.values()]
-=======
     by_given: dict[str, list[Pair]] = defaultdict(list)
     for pair in pairs:
         by_given[str(pair[1].features["cell"])].append(pair)
     return [min(of, key=_identifier) for of in by_given.values()]
->>>>>>> main
 
 
 def _identifier(pair: Pair) -> str:
