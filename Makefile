@@ -61,6 +61,7 @@ accuracy:
 # The tables of that page whose constants are fitted again without each source: half an hour.
 refitted:
 	PYTHONPATH=. $(PYTHON) bench/unseen.py $(SERVED) > docs/accuracy/refitted.md
+	PYTHONPATH=. $(PYTHON) bench/unseen_own.py $(SERVED) > docs/accuracy/refitted_own.md
 	PYTHONPATH=. $(PYTHON) bench/unseen_rates.py $(POINTS) > docs/accuracy/refitted_rates.md
 	PYTHONPATH=. $(PYTHON) bench/sources.py $(SERVED) > docs/accuracy/apart.md
 

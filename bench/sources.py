@@ -47,9 +47,9 @@ def measured(points: list[Point], metric: str) -> Iterator[Measured]:
             yield Measured(answer.features, point.value, answer.value)
 
 
-def pairs(found: Sequence[Measured]) -> Iterator[tuple[Measured, Measured]]:
+def pairs(points: Sequence[Measured]) -> Iterator[tuple[Measured, Measured]]:
     by_layout = defaultdict(lambda: defaultdict(list))
-    for one in found:
+    for one in points:
         by_layout[one.features["layout"]][one.features["source"]].append(one)
     for sources in by_layout.values():
         for first, second in combinations(sorted(sources, key=lambda s: len(sources[s])), 2):

@@ -90,7 +90,7 @@ def answers(serving: Serving, way: str) -> list[list[Answer]]:
             bundled = Anchors()(prior.quantity)
             kept = [pair for pair, gone in zip(pairs, out, strict=True) if not gone]
             field = solve(usable(kept, prior), prior, bundled.reaches)
-            gone = [p for p, left in zip(pairs, out, strict=True) if left and not _exchanging(p)]
+            gone = [p for p, left in zip(pairs, out, strict=True) if left and not exchanging(p)]
             for point, answer in usable(gone, prior):
                 says = field.correction(answer.features)
                 value = answer.value * says.factor
@@ -99,7 +99,8 @@ def answers(serving: Serving, way: str) -> list[list[Answer]]:
     return answers_of
 
 
-def _exchanging(pair: Pair) -> bool:
+def exchanging(pair: Pair) -> bool:
+    """Several GeForce cards, whose exchange is fitted on such points alone."""
     case = pair[0].case
     assert isinstance(case, Case)
     return case.gpu.line == WITHOUT_PEERS and case.number("tp", 1) > 1

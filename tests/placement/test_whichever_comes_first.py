@@ -149,3 +149,21 @@ def test_a_workload_whose_gpu_no_node_has_leaves_the_others_their_pools(order: i
     assert [p.name for p in placement.node_pools] == ["h100-sxm-80gb-a", "h100-sxm-80gb-b"]
     (message,) = errors(placement)
     assert message == "workload 'lacking' needs l40s, which no host has"
+
+
+@pytest.mark.parametrize("tenants", [("red",), ("red", "blue"), ("red", "blue", "green")])
+def test_teams_that_take_turns_on_one_gpu_are_told(tenants: tuple[str, ...]) -> None:
+    """One GPU for a vGPU of each; one team alone is told nothing."""
+    functions = {0: {"virtual_functions": [f"0000:10:01.{f}" for f in range(4)]}}
+    works = [
+        cards(f"w{n}", cores=1, memory_gib=8, partition="L40S-12C", tenant=t)
+        for n, t in enumerate(tenants)
+    ]
+    works.append(cards("again", cores=1, memory_gib=8, partition="L40S-12C", tenant="red"))
+    placement = placed(*works, hosts=[host([0], nodes=1, gpu=functions)])
+    assert len(placement.virtual_machines) == len(works)
+    told = [
+        d for d in placement.diagnostics if d.severity is Severity.WARNING and "turns" in d.message
+    ]
+    assert len(told) == (len(tenants) > 1)
+    assert all(t in d.message for d in told for t in tenants)

@@ -15,7 +15,8 @@ from gpuplan.sizing.kinds.images.search import SizedPipeline
 from gpuplan.sizing.kinds.serving.nodes import MOST_NODES
 from gpuplan.sizing.kinds.training.judge import SizedRun
 from gpuplan.sizing.kinds.vision.runs import SizedLooking
-from tests.sizing.test_kinds_told import LEARN
+from tests.sizing.test_interruptions import BATCHES
+from tests.sizing.test_kinds_told import KINDS, LEARN
 from tests.support.sizing_cases import (
     FULL_8B,
     IB,
@@ -104,3 +105,22 @@ def test_places_are_as_many_as_memory_holds_up_to_the_engines_default(text: str)
     assert places(H200) == 256
     if text is SPEECH:
         assert 1 <= places("l4") < places("l40s") < 256
+
+
+@pytest.mark.parametrize("case", ["chat", "images", "texts", "audio", "pictures"])
+def test_however_little_comes_a_replica_is_there(case: str) -> None:
+    little = 1e-12
+    load: dict[str, float | None] = {
+        f"load.requests_per_second.{name}": little for name in ("mean", "peak")
+    }
+    where = Site(target="kubernetes", gpus=(offer(H200),), fabric=IB)
+    ((_, group),) = tried(wanted(KINDS[case], numbers=load), where)
+    assert {c.replicas for c in group if c.feasible} == {1}
+
+
+@pytest.mark.parametrize("case", BATCHES)
+def test_however_few_requests_there_are_a_replica_is_there(case: str) -> None:
+    text = BATCHES[case].replace("finish_within: 24 h", "finish_within: 9000 d")
+    where = Site(target="kubernetes", gpus=(offer(H200),), fabric=IB)
+    ((_, group),) = tried(wanted(text, numbers={"load.requests": 1.0}), where)
+    assert min(c.replicas for c in group if c.feasible) == 1

@@ -22,7 +22,8 @@ def test_a_replica_is_measured_at_its_limit_with_ten_requests_for_each_place(cas
     answer = sized(SERVED[case], site(*WHERE))
     known, said = figures(answer), told(SERVED[case])
     assert said["sequences"] == known["limit.sequences"]
-    assert said["run_seconds"] == pytest.approx(10 * known["limit.request_seconds"], rel=1e-6)
+    # all of the mean lengths: no prompt waits for one that is much longer
+    assert 0.95 < said["run_seconds"] / (10 * known["limit.request_seconds"]) < 1 + 1e-6
     assert 1 <= said["replicas"] <= answer.workload.replicas
     (token,) = (m.estimate for m in answer.workload.metrics if m.name == "time_per_output_token")
     narrow = said["interval_high"] / said["interval_low"]

@@ -46,8 +46,8 @@ def _sent(notes: str, concurrency: float) -> float:
     if stepped := _STEPPED.search(notes):
         few, most, many = (float(number.replace(",", "")) for number in stepped.groups())
         return few if concurrency <= most else many
-    if counted := _PROMPTS.search(notes):
-        return float(counted[1].replace(",", ""))
+    if prompts := _PROMPTS.search(notes):
+        return float(prompts[1].replace(",", ""))
     return TIMES_AS_MANY * concurrency
 
 

@@ -36,6 +36,7 @@ WAYS = ("group", "model", "gpu", "generation", "source")  # the last one of the 
 AGAIN = "Constants fitted again"
 BESIDE = {
     AGAIN: ("refitted.md", "refitted_rates.md"),
+    "After own measurements": ("refitted_own.md",),
     "Points that came later": ("arrived.md",),
     "How far two sources are apart where they measured the same": ("apart.md",),
     "Beside a peer": ("peers.md",),

@@ -312,6 +312,6 @@ def _with_pages(
     guests = sum(most.get(model, 1) for model in gpus)
     pages, override = huge_pages(locality, node.node, guests, resources.taken_pages, ledger)
     if override is not None and (at := state.hypervisor.host.origin) is not None:
-        place = Origin(at.document, (*at.path[:-2], "hypervisor", "hugepages"))
+        place = Origin(at.document, (*at.path[:2], "hypervisor", "hugepages"))
         override = replace(override, origin=place)
     return replace(node, hugepages=pages), override
