@@ -137,3 +137,23 @@ def test_a_function_of_another_card_in_the_group_is_the_host_s() -> None:
     assert any(p.rule == "GP046" and p.severity is Severity.ERROR for p in problems)
     spec["functions"] = [function("0000:00:14.0", for_guests=True)]
     assert attached(placed(cards(), hosts=[spec]), "function") == ["0000:00:14.0"]
+
+
+def test_the_host_gives_all_devices_away_from_its_start_but_functions_of_cards() -> None:
+    """Each behind a port of its own, on the guest's cell of its node; the hypervisor binds the
+    functions of network cards when a guest starts."""
+    spec = host([0, 1], nics=[card(0, 0), card(1, 1)], nvme=[drive(0, 1)])
+    spec["functions"] = [function("0000:11:00.1", numa_node=1)]
+    spec["gpus"][1]["iommu_group"] = spec["functions"][0]["iommu_group"]
+    work = cards(gpus=2, nodes_per_replica=2, scratch_bytes=TB // 2)
+    placement = placed(work, hosts=[spec, host([0, 1], names=["hv-2"], nics=[card(0, 0)])])
+    guest = next(m for m in placement.virtual_machines if m.host == "hv-1")
+    told = {(d.kind, d.managed, d.cell) for d in guest.devices}
+    assert told == {
+        ("gpu", False, 0),
+        ("gpu", False, 1),
+        ("nic", True, 0),
+        ("nic", True, 1),
+        ("nvme", False, 1),
+        ("function", False, 1),
+    }

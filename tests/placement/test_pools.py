@@ -244,6 +244,15 @@ def test_an_unknown_profile_gets_a_suggestion() -> None:
     assert (problem.rule, problem.label) == ("GP042", "did you mean '3g.40gb'?")
 
 
+@pytest.mark.parametrize("ids", [("1002:74a1",), ("1002:74a1", "1002:74b5"), ()])
+def test_a_gpu_that_is_told_by_its_device_has_one_of_them(ids: tuple[str, ...]) -> None:
+    """Of several nobody knows which the nodes have."""
+    card = gpu("mi300x", vendor="amd", product=None, pci_ids=ids)
+    work = served(gpu="mi300x", node_pool="mi300x")
+    (pool,) = place("x", "kubernetes", [work], [offer(card)]).node_pools
+    assert pool.gpu_product == ("74a1" if len(ids) == 1 else "")
+
+
 def test_a_machine_of_an_inventory_is_in_one_pool() -> None:
     site = offer(gpu(), node_count=3, node_names=("n1", "n2", "n3"), threads_per_core=2)
     workloads = [served(replicas=5), served("desk", isolation="node", tenant="b")]

@@ -23,6 +23,9 @@ SEEDS = range(40)
 SIZES = (None, None, "1g.10gb", "2g.20gb", "3g.40gb", "L40S-12C")
 
 
+SMALL = HostResources(cpu_cores=1, host_memory_bytes=GIB, shared_memory_bytes=0, scratch_bytes=0)
+
+
 def asked(draw: random.Random, name: str) -> Workload:
     size = draw.choice(SIZES)
     card = size == "L40S-12C" or (size is None and draw.random() < 0.3)
@@ -231,3 +234,34 @@ def test_room_is_for_so_many_more_and_no_more(seed: int) -> None:
             counts = [times(n, ask.gpus, sizes, instances) for n in need.filled]
             held = sum(counts) if ask.nodes == 1 else sum(c > 0 for c in counts) // ask.nodes
             assert more(need.filled, ask, need.offer.gpu) == held
+
+
+@pytest.mark.parametrize("partition", [None, "3g.40gb"])
+@pytest.mark.parametrize("field", ["cpu_cores", "host_memory_bytes"])
+def test_a_node_is_filled_to_its_last_core_and_byte(field: str, partition: str | None) -> None:
+    """Two parts share all that a node has; where each asks one more, they have a node each."""
+    room = capacity(offer(gpu()), 1)
+    each = {"cpu_cores": 1, "host_memory_bytes": GIB}
+    most = {"cpu_cores": room.cores or 0, "host_memory_bytes": room.memory_bytes or 0}
+    for beyond in (0, 1):
+        each[field] = most[field] // 2 + beyond
+        size = HostResources(shared_memory_bytes=0, scratch_bytes=0, **each)
+        work = workload(
+            isolation="shared", replicas=2, gpus_per_node=1, partition=partition, resources=size
+        )
+        (pool,) = place("x", "kubernetes", [work], [offer(gpu())]).node_pools
+        assert pool.node_count == 1 + beyond
+
+
+@pytest.mark.parametrize(
+    ("sizes", "nodes"), [(((2, 3), (5, 3), (1, 3)), 3), (((6, 1), (4, 2), (2, 1)), 2)]
+)
+def test_small_parts_fill_what_large_ones_leave_of_every_node(
+    sizes: tuple[tuple[int, int], ...], nodes: int
+) -> None:
+    works = [
+        workload(f"w{gpus}", isolation="shared", replicas=n, gpus_per_node=gpus, resources=SMALL)
+        for gpus, n in sizes
+    ]
+    (pool,) = place("x", "kubernetes", works, [offer(gpu())]).node_pools
+    assert (pool.node_count, pool.idle_gpus) == (nodes, 0)

@@ -112,6 +112,17 @@ def test_a_node_whose_instances_nobody_takes_any_more_is_given_back() -> None:
     assert cuts(beside)[kept] == cuts(pool)[kept], "where the small one is"
 
 
+@pytest.mark.parametrize("count", [1, 2])
+def test_where_no_other_node_is_the_one_that_is_there_is_cut_anew(count: int) -> None:
+    offers = [offer(gpu(), gpus_per_node=1, node_count=count, node_names=NAMES[:count])]
+    first, then = [work("a", "1g.10gb", 1)], [work("a", "1g.10gb", 1), work("b", "3g.40gb", 1)]
+    before = place("x", "kubernetes", first, offers)
+    over = place("x", "kubernetes", then, offers, pools_there=before.node_pools)
+    (pool,) = over.node_pools
+    assert pool.node_names == NAMES[:count]
+    assert bool([d for d in over.diagnostics if d.rule == "GP023"]) == (count == 2)
+
+
 def test_a_pool_that_grows_takes_no_node_that_another_one_has() -> None:
     """Though it is the first to choose, and the other's node comes first in the inventory."""
 
