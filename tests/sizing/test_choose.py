@@ -163,3 +163,15 @@ def test_gates_say_their_numbers() -> None:
     ((short,), flip) = memory_gate(device(), 90.0, 80.0, 100.0)
     assert (short.resource, short.requested, short.capacity) == ("gpu_memory", 90.0, 80.0)
     assert (flip.now, flip.needed) == (device().memory_bytes.value, 100.0)
+
+
+@pytest.mark.parametrize(("watts", "fed"), [(288.0, True), (287.9, False), (None, True)])
+def test_a_rack_may_feed_just_what_a_node_draws(watts: float | None, *, fed: bool) -> None:
+    """Four boards of 72 W."""
+    rack = None if watts is None else Quantity(watts, "W", "test")
+    gates, flip = nodes_gate(candidate(1, 1, device(rack_watts=rack)))
+    assert (gates == ()) == fed
+    assert flip is None
+    if not fed:
+        (short,) = gates
+        assert (short.resource, short.requested, short.capacity) == ("rack_power", 288.0, watts)
