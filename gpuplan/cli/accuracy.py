@@ -29,8 +29,9 @@ may have kv_cache_dtype: auto or fp8, which public runs have beside fp8 weights.
 A prediction never sees the measured value of its row; it may rest on bundled
 public measurements, its anchors. --calibrate writes anchors that rest on your
 rows as well: give their folder to --anchors, or name it under 'calibration' in
-a manifest. The column source_repo says who measured; leave it empty for yourself:
-what you measured then moves the predictions of your other models and GPUs, too.
+a manifest. The column source_repo says who measured; leave it empty for
+yourself: what you measured then moves the predictions of your other models and
+GPUs, too.
 """
 
 

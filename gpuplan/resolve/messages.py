@@ -134,7 +134,7 @@ def foreign_gpu(name: str, at: Origin) -> Diagnostic:
         "GP012",
         f"{name} cannot be planned",
         at,
-        label="is known for predictions only: no image of an engine is for it",
+        label="no image of an engine is known for it",
         help="name another GPU; `gpuplan catalog list builds` shows whose images are known",
     )
 

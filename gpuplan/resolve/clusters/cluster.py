@@ -77,8 +77,8 @@ def _problems(host: HostSpec, at: Origin) -> Iterator[Diagnostic]:
         fact
         for fact, value in (
             ("'sockets'", host.sockets),
-            ("its cores ('cpu_cores', or 'cpus' of 'numa_nodes')", _cores(host)),
-            ("its memory", _memory(host)),
+            ("cores ('cpu_cores', or 'cpus' of 'numa_nodes')", _cores(host)),
+            ("memory", _memory(host)),
         )
         if not value
     ]
