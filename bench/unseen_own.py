@@ -42,6 +42,9 @@ def _identifier(pair: Pair) -> str:
     return pair[0].identifier
 
 
+NOTE = """\
+Where own points stand near, fewer than 90 % lie inside the interval: how far measurements lie
+apart is learnt from all points, most of them of one harness, and these lie farther apart."""
 COLUMNS: dict[str, Given] = {
     "none given": of_all(0),
     "1 of the site": of_all(1),
@@ -86,6 +89,7 @@ def main(paths: list[str]) -> None:
         for kind, chosen in KINDS.items():
             rows = [[a[1:] for a in by_given[given, column] if chosen(a[0])] for given in COLUMNS]
             print(f"| {name} | {kind} | " + " | ".join(map(cell, rows)) + " |")
+    print(f"\n{NOTE}")
 
 
 if __name__ == "__main__":
