@@ -99,8 +99,18 @@ def test_a_vendor_is_complete() -> None:
         assert vendor.operator in VALUES, "and has values"
         assert set(vendor.targets or ()) <= TARGETS.keys()
     assert len({v.resource for v in VENDORS.values()}) == len(VENDORS)
-    vendors = {gpu.vendor for name in catalog.gpu_ids if (gpu := catalog.gpu(name))}
-    assert vendors <= VENDORS.keys()
+    known = [gpu for name in catalog.gpu_ids if (gpu := catalog.gpu(name))]
+    assert {gpu.vendor for gpu in known if catalog.plannable(gpu)} == VENDORS.keys()
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_gpus_of_a_maker_without_a_record_are_refused_by_name(target: str, tmp_path: Path) -> None:
+    arc = "arc-pro-b60-24gb"
+    (tmp_path / "arcs.yaml").write_text(RACK.replace("mi300x-192gb", arc), encoding="utf-8")
+    for where in (f"gpus: [{arc}], {NODE}", "gpus: [arc-pro-b60-24gb], inventory: arcs.yaml"):
+        stacks, problems = compiled(tmp_path, f"target: {target}, {where}")
+        assert stacks == []
+        assert any("Arc Pro B60 cannot be planned" in p.message for p in problems)
 
 
 def test_pods_on_amd_ask_for_its_devices_and_run_its_image() -> None:
