@@ -26,7 +26,7 @@ from gpuplan.accuracy.metrics.serving import tpot, ttft
 from gpuplan.accuracy.metrics.serving_priors import PRIORS
 from gpuplan.accuracy.points.points import Case, read_points
 from gpuplan.accuracy.reckon import Reckoned
-from gpuplan.sizing.calibration.anchors import Anchors, Features
+from gpuplan.sizing.calibration.anchors import Anchors, Features, Field
 from gpuplan.sizing.hardware.efficiency import WITHOUT_PEERS
 
 WAYS = ("model", "generation", "source")
@@ -81,22 +81,37 @@ class Serving:
 
 def answers(serving: Serving, way: str) -> list[list[Answer]]:
     answers_of: list[list[Answer]] = [[], []]
+    for column, rest, gone in left_out(serving, way):
+        field = solved(column, rest)
+        answers_of[column] += [scored(field, pair) for pair in gone]
+    return answers_of
+
+
+def left_out(serving: Serving, way: str) -> Iterator[tuple[int, list[Pair], list[Pair]]]:
+    """Of both times and each name: the points of others, and its own that are a test."""
     count = Counter(serving.names(0, way))
     for name in sorted(count):
         if way == "source" and 2 * count[name] > count.total():
             continue
         for column, pairs, out in serving.without(way, name):
-            prior = tuple(PRIORS.values())[column]
-            bundled = Anchors()(prior.quantity)
-            kept = [pair for pair, gone in zip(pairs, out, strict=True) if not gone]
-            field = solve(usable(kept, prior), prior, bundled.reaches)
+            rest = [p for p, left in zip(pairs, out, strict=True) if not left]
             gone = [p for p, left in zip(pairs, out, strict=True) if left and not exchanging(p)]
-            for point, answer in usable(gone, prior):
-                says = field.correction(answer.features)
-                value = answer.value * says.factor
-                inside = value * says.low <= point.value <= value * says.high
-                answers_of[column].append((answer.features, value / point.value - 1, inside))
-    return answers_of
+            prior = tuple(PRIORS.values())[column]
+            yield column, usable(rest, prior), usable(gone, prior)
+
+
+def solved(column: int, pairs: Sequence[Pair]) -> Field:
+    """The anchors of one of both times, with the widths of the bundled intervals."""
+    prior = tuple(PRIORS.values())[column]
+    return solve(pairs, prior, Anchors()(prior.quantity).reaches)
+
+
+def scored(field: Field, pair: Pair) -> Answer:
+    point, answer = pair
+    says = field.correction(answer.features)
+    value = answer.value * says.factor
+    inside = value * says.low <= point.value <= value * says.high
+    return answer.features, value / point.value - 1, inside
 
 
 def exchanging(pair: Pair) -> bool:

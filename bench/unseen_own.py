@@ -12,15 +12,13 @@ the formulas', what went is the site's. Prints a table. Needs numpy and scipy.
 from __future__ import annotations
 
 import sys
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from unseen import KINDS, Answer, Serving, cell, exchanging
+from unseen import KINDS, Answer, Serving, cell, left_out, scored, solved
 
-from gpuplan.accuracy.fit.calibrate import Pair, solve, usable
-from gpuplan.accuracy.metrics.serving_priors import PRIORS
-from gpuplan.sizing.calibration.anchors import Anchors
+from gpuplan.accuracy.fit.calibrate import Pair
 
 Given = Callable[[Sequence[Pair]], list[Pair]]
 
@@ -56,27 +54,13 @@ COLUMNS: dict[str, Given] = {
 def answers(serving: Serving) -> dict[tuple[str, int], list[Answer]]:
     """By what was given, and of which of both times."""
     by_given: dict[tuple[str, int], list[Answer]] = defaultdict(list)
-    count = Counter(serving.names(0, "source"))
-    for source in sorted(count):
-        if 2 * count[source] > count.total():
-            continue
-        for column, pairs, out in serving.without("source", source):
-            prior = tuple(PRIORS.values())[column]
-            reaches = Anchors()(prior.quantity).reaches
-            rest = usable([p for p, left in zip(pairs, out, strict=True) if not left], prior)
-            gone = [p for p, left in zip(pairs, out, strict=True) if left and not exchanging(p)]
-            own = usable(gone, prior)
-            for name, choose in COLUMNS.items():
-                given = choose(own)
-                known = {pair[0].identifier for pair in given}
-                field = solve([*rest, *given], prior, reaches)
-                for point, answer in own:
-                    if point.identifier not in known:
-                        says = field.correction(answer.features)
-                        value = answer.value * says.factor
-                        inside = value * says.low <= point.value <= value * says.high
-                        error = value / point.value - 1
-                        by_given[name, column].append((answer.features, error, inside))
+    for column, rest, own in left_out(serving, "source"):
+        for name, choose in COLUMNS.items():
+            given = choose(own)
+            known = {pair[0].identifier for pair in given}
+            field = solved(column, [*rest, *given])
+            others = (pair for pair in own if pair[0].identifier not in known)
+            by_given[name, column] += [scored(field, pair) for pair in others]
     return by_given
 
 

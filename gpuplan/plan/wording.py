@@ -20,6 +20,7 @@ from gpuplan.units import (
 )
 
 Tree = Mapping[str, Any]
+NOTHING = "no "  # what a gate's resource begins with that says all: no amount is short
 LEAST_PRICE = 2  # a price below half of what is paid is no offer
 
 
@@ -259,11 +260,11 @@ def tradeoff(item: Tree) -> tuple[str, str, str, str]:
 
 
 def shortfall(item: Tree) -> str:
-    if item["resource"].startswith("no "):
+    if item["resource"].startswith(NOTHING):
         return str(item["resource"])
     need, unit = item["requested"] + item["used"], item["unit"]
     if need == 1 and not item["capacity"] and " " in item["resource"]:
-        return f"no {item['resource']}"  # "no measured kernels", not "1 of 0"
+        return f"{NOTHING}{item['resource']}"  # "no measured kernels", not "1 of 0"
     name = in_words(item["resource"])
     unit = "1" if unit == item["resource"] else unit  # "nodes 25 of 2", not "25 nodes of 2 nodes"
     needed, capacity = format_apart(need, item["capacity"], unit)

@@ -3,7 +3,9 @@ hosts at a time are emptied and packed anew."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from random import Random
+from typing import Any
 
 from gpuplan.fleet.solver.classes import Fleet
 from gpuplan.fleet.solver.exchange import exchange
@@ -101,8 +103,9 @@ def insert_all(packer: Packer, items: list[int]) -> list[int]:
     return [item for item in left if not packer.insert(item, 0 if packer.state.kept else tries)]
 
 
-def open_all(packer: Packer, items: list[int]) -> None:
-    for item in sorted(items, key=packer.hardness):
+def open_all(packer: Packer, items: list[int], order: Callable[[int], Any] | None = None) -> None:
+    """Into holes, else onto hosts that are opened; the hardest first, or in another order."""
+    for item in sorted(items, key=order or packer.hardness):
         if not packer.insert(item):
             packer.open_for(item)
 

@@ -53,10 +53,8 @@ class Corrected:
             ends = self.anchors.beside(self.at(REFERENCE), self.at(self.confirmed))
             return ends, "calibrated"
         correction = self.anchors.correction(self.at(REFERENCE))
-        return (
-            correction.low,
-            correction.high,
-        ), "calibrated" if correction.known else "extrapolated"
+        basis: Basis = "calibrated" if correction.known else "extrapolated"
+        return (correction.low, correction.high), basis
 
     def _factor(self, place: int) -> float:
         if not self._factors:

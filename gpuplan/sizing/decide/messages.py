@@ -10,9 +10,10 @@ from collections.abc import Sequence
 from gpuplan.diagnostics import Diagnostic, error, note
 from gpuplan.plan.model import Shortfall
 from gpuplan.plan.times import TIMES
+from gpuplan.plan.wording import NOTHING
 from gpuplan.sizing.candidates.choose import Candidate
 from gpuplan.sizing.candidates.gates import DIVIDING, SPLIT
-from gpuplan.sizing.hardware.measured import MEASURED, NOTHING, REMEDY
+from gpuplan.sizing.hardware.measured import MEASURED, REMEDY
 from gpuplan.source import Origin
 from gpuplan.units import format_apart
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from gpuplan.diagnostics import Diagnostic, Severity, remedied
 from gpuplan.plan.model import Alternative
+from gpuplan.plan.wording import NOTHING
 from gpuplan.sizing.ask.demand import (
     SERVICES,
     Demand,
@@ -35,7 +36,7 @@ from gpuplan.sizing.decide.messages import (
 from gpuplan.sizing.decide.searched import Search
 from gpuplan.sizing.decide.without import ENGINE_LIMITS, SEARCHED, overridden, without
 from gpuplan.sizing.hardware.devices import Device, partitions
-from gpuplan.sizing.hardware.measured import MEASURED, NOTHING
+from gpuplan.sizing.hardware.measured import MEASURED
 from gpuplan.sizing.hardware.offers import GpuOffer, OtherSite, Site
 from gpuplan.vendors import vendor_of
 

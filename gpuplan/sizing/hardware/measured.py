@@ -11,6 +11,7 @@ from typing import Literal
 
 from gpuplan.catalog.model import Gpu, StandIn
 from gpuplan.plan.model import Shortfall
+from gpuplan.plan.wording import NOTHING
 
 Measurements = Literal["kernels", "training", "images", "vision"]
 NAMES: dict[Measurements, str] = {
@@ -19,7 +20,6 @@ NAMES: dict[Measurements, str] = {
     "images": "image pipelines",
     "vision": "vision networks",
 }
-NOTHING = "no "  # what a gate's resource begins with that says all: no amount is short
 MEASURED = "measured "  # what a gate's resource begins with that asks for measurements
 REMEDY = "declare the GPU that stands for it as `measured_as` in its catalogue file"
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from fractions import Fraction
+from functools import partial
 from itertools import islice
 
 from gpuplan.fleet.problem import PRIORITIES
 from gpuplan.fleet.solver.classes import Fleet
-from gpuplan.fleet.solver.improve import Packer, unplaced
+from gpuplan.fleet.solver.improve import Packer, open_all, unplaced
 from gpuplan.fleet.solver.insert import on_host, open_for
 from gpuplan.fleet.solver.state import OpenHost
 
@@ -29,7 +30,8 @@ def left_over(fleet: Fleet, items: Iterable[int]) -> Left:
 def give_way(packer: Packer) -> None:
     """Those that have no place take one where others leave that count less."""
     fleet, trials, failed = packer.fleet, 0, set[tuple[int, int]]()
-    waiting = sorted(unplaced(fleet, packer.state), key=lambda item: order_of(fleet, item))
+    order = partial(order_of, fleet)
+    waiting = sorted(unplaced(fleet, packer.state), key=order)
     while waiting and trials < MOST_TRIALS:
         item = waiting.pop(0)
         kind = (fleet.class_of[item], fleet.rank(item))
@@ -39,15 +41,13 @@ def give_way(packer: Packer) -> None:
             trials += 1
             gone = _instead(packer, item, host)
             if gone is not None:
-                waiting = sorted([*waiting, *gone], key=lambda item: order_of(fleet, item))
+                waiting = sorted([*waiting, *gone], key=order)
                 failed.clear()
                 break
         else:
             failed.add(kind)
     packer.state.close_empty()
-    for item in sorted(unplaced(fleet, packer.state), key=lambda item: order_of(fleet, item)):
-        if not packer.insert(item):  # who left may have left room for others
-            packer.open_for(item)
+    open_all(packer, unplaced(fleet, packer.state), order)  # who left may have left room for others
 
 
 def order_of(fleet: Fleet, item: int) -> tuple[int, Fraction, int]:

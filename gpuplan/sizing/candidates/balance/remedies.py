@@ -47,9 +47,7 @@ def checkpoint(demand: Demand, known: Known) -> str:
     return f"`checkpoint: {{interval: {format_seconds(best.value)}}}`, which loses least time"
 
 
-def memory(
-    demand: Demand, gpu: Gpu, training: Training | None, metrics: Sequence[Metric] = ()
-) -> str:
+def memory(demand: Demand, gpu: Gpu, training: Training | None, metrics: Sequence[Metric]) -> str:
     """What makes room without another GPU, where something does: for a run none that `metrics` say
     would end it too late."""
     if training is not None and isinstance(demand, TrainingDemand):

@@ -13,7 +13,7 @@ from gpuplan.sizing.calibration.anchors import Anchors, Features
 from gpuplan.sizing.calibration.corrections import Corrected, widened
 from gpuplan.sizing.calibration.gaussian import NOBODYS
 from gpuplan.sizing.calibration.served import features
-from gpuplan.sizing.evidence.formula import Ledger, Quantity
+from gpuplan.sizing.evidence.formula import Ledger, Quantity, constant
 from gpuplan.sizing.evidence.intervals import Factors, at_confidence, record_slowness
 from gpuplan.sizing.evidence.sheet import Scope, Sheet, floats
 from gpuplan.sizing.memory.cache import cache_inputs, kept
@@ -92,7 +92,7 @@ class Replica:
         }
         self.scope |= service.start.scope
         if service.start == NO_START:
-            self.scope["contended_prefill"] = self.scope["burst_share"]  # for the same reason
+            self.scope["contended_prefill"] = constant(0, "1", service.start.source)
         staged = service.random and division.pipeline_stages > 1
         self.shape = _shape(
             latent=model.latent is not None,
