@@ -3,31 +3,120 @@ whose settings nobody tuned, for kinds of models and GPUs.
 
     PYTHONPATH=. python bench/widths.py INFERENCE_CSV...
 
-Of sources that neither the constants nor the anchors have seen, with none or some of their own
-points given (bench/unseen_own.py). Needs numpy and scipy.
+Whole sources are left out, with constants fitted again as bench/unseen.py does; then some of a
+source's own points are given, as `gpuplan accuracy CSV --calibrate` gives a user's, and the rest is
+predicted. Given are the first by identifier, which is a hash, and by another hash: no choice of
+ours. Needs numpy and scipy.
 """
 
 from __future__ import annotations
 
+import math
 import sys
-from collections.abc import Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from hashlib import sha256
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 from fit import table, write
-from unseen import Serving
-from unseen_own import DRAWS, NOTHING, Ends, Left, Widths, lefts
+from unseen import Serving, left_out
 
+from gpuplan.accuracy.fit.calibrate import Pair, solve
+from gpuplan.accuracy.fit.explained import Explained
 from gpuplan.accuracy.metrics.serving_priors import PRIORS
+from gpuplan.sizing.calibration.anchors import Anchors, Features, Reach
+from gpuplan.sizing.calibration.served import AMD, USUAL
 
 ABOUT = """How wide intervals of served times are
 
 Ends of 90 % intervals in standard deviations, for each `spread` of the features: where a point of
 the same site is near, and where none is. Of whole sources that were left out.
 """
-COVERED = 0.91  # a little more than is promised: of another ten sources they would be others
+COVERED = {True: 0.905, False: 0.89}  # near a point of the same site, and where none is
 FEW = 3  # sources for which a kind's own ends count half
-DRAWN = {NOTHING: 1}
+KINDS = ("dense", "mixture", AMD)
+DRAWS = 3  # of the points that are given
+Ends = tuple[float, float]
+Widths = Mapping[str, tuple[Ends, Ends]]  # by spread: near points of one's own, and without
+
+
+class Left(NamedTuple):
+    """A point of a source that was left out, predicted with some of its others `given`: `z` is
+    ln(measured / predicted) in standard deviations."""
+
+    column: int
+    given: str
+    draw: int
+    features: Features
+    error: float
+    z: float
+    reach: Reach
+
+    @property
+    def near(self) -> bool:
+        """Beside some point of the same site."""
+        return self.given != NOTHING
+
+    def inside(self, ends: Ends) -> bool:
+        return ends[0] <= self.z <= ends[1]
+
+
+Given = Callable[[Sequence[Pair], int], list[Pair]]
+
+
+def of_all(count: int) -> Given:
+    """The first points of a source."""
+    return lambda pairs, draw: sorted(pairs, key=lambda pair: _order(pair, draw))[:count]
+
+
+def of_each_cell(pairs: Sequence[Pair], draw: int) -> list[Pair]:
+    """The first point of each model, GPU, engine and precision."""
+    by_given: dict[str, list[Pair]] = defaultdict(list)
+    for pair in pairs:
+        by_given[str(pair[1].features["cell"])].append(pair)
+    return [min(of, key=lambda pair: _order(pair, draw)) for of in by_given.values()]
+
+
+def _order(pair: Pair, draw: int) -> str:
+    name = pair[0].identifier
+    return sha256(f"{draw} {name}".encode()).hexdigest() if draw else name
+
+
+NOTHING = "none given"
+COLUMNS: dict[str, Given] = {
+    NOTHING: of_all(0),
+    "1 of the site": of_all(1),
+    "3 of the site": of_all(3),
+    "1 of the same model, GPU, engine and precision": of_each_cell,
+}
+
+
+def lefts(serving: Serving, draws: int = DRAWS) -> Iterator[Left]:
+    for column, rest, own in left_out(serving, "source"):
+        if own:
+            yield from _of_source(column, rest, own, draws)
+
+
+def _of_source(
+    column: int, rest: Sequence[Pair], own: Sequence[Pair], draws: int
+) -> Iterator[Left]:
+    prior = tuple(PRIORS.values())[column]
+    reaches = Anchors()(prior.quantity).reaches
+    everybody = [*rest, *own]
+    explained = Explained.of(everybody, prior)
+    for name, choose in COLUMNS.items():
+        for draw in range(draws if name != NOTHING else 1):
+            given = set(map(id, choose(own, draw)))
+            kept = [n for n, p in enumerate(everybody) if n < len(rest) or id(p) in given]
+            known = [everybody[n] for n in kept]
+            field = solve(known, prior, reaches, explained.among(kept))
+            for point, answer in (pair for pair in own if id(pair) not in given):
+                said, features = field.mean(answer.features), answer.features
+                far = answer.error(point.value) - said
+                z, reach = far / field.sigma(features), field.reach(features)
+                yield Left(column, name, draw, features, math.expm1(-far), z, reach)
 
 
 def fitted(rows: Sequence[Left]) -> tuple[Widths, ...]:
@@ -36,35 +125,39 @@ def fitted(rows: Sequence[Left]) -> tuple[Widths, ...]:
 
 
 def _of_time(rows: Sequence[Left]) -> Widths:
-    untuned = [row for row in rows if str(row.features["spread"]).startswith("usual")]
-    by_near = [[row for row in rows if row.near == near] for near in (True, False)]
-    kinds = sorted({str(row.features["spread"]) for row in untuned})
-    usual = [ends(of) for of in by_near]
-    return {
-        kind: (_of_kind(kind, by_near[0], usual[0]), _of_kind(kind, by_near[1], usual[1]))
-        for kind in kinds
-    }
+    near, apart = (
+        _of_rows([row for row in rows if row.near == n], COVERED[n]) for n in (True, False)
+    )
+    return {spread: (near[spread], apart[spread]) for spread in near}
 
 
-def _of_kind(kind: str, rows: Sequence[Left], usual: Ends) -> Ends:
-    of = [row for row in rows if row.features["spread"] == kind]
-    if not of:
-        return usual
-    sources = len({row.features["source"] for row in of})
-    part = sources / (sources + FEW)
-    low, high = (part * own + (1 - part) * all_ for own, all_ in zip(ends(of), usual, strict=True))
-    return float(f"{low:.4g}"), float(f"{high:.4g}")
+def _of_rows(rows: Sequence[Left], covered: float) -> dict[str, Ends]:
+    """A kind's are like those of all, the more the fewer sources have it. Engines, of which few
+    sources have each, are not told apart: sources that had no say were covered less."""
+    everything, found = ends(rows, covered), {}
+    for kind in KINDS:
+        of = [row for row in rows if _kind(row) == kind]
+        sources = len({row.features["source"] for row in of})
+        part = sources / (sources + FEW)
+        low, high = part * ends(of, covered) + (1 - part) * everything
+        found[f"{USUAL}, {kind}"] = float(f"{low:.4g}"), float(f"{high:.4g}")
+    return found
 
 
-def ends(rows: Sequence[Left]) -> Ends:
+def _kind(row: Left) -> str:
+    amd = str(row.features["generation"]).startswith("cdna")
+    return AMD if amd else str(row.features["kind"])
+
+
+def ends(rows: Sequence[Left], covered: float) -> np.ndarray:
     """Half of each end is its own quantile, half that of both sides together: tails of so few
     sources are known to no more."""
     values = np.array([row.z for row in rows])
-    weight = np.array([1 / (DRAWN.get(row.given, DRAWS)) for row in rows])
-    tail = (1 - COVERED) / 2
-    both = _quantile(np.abs(values), weight, COVERED)
+    weight = np.array([1 / (DRAWS if row.near else 1) for row in rows])
+    tail = (1 - covered) / 2
+    both = _quantile(np.abs(values), weight, covered)
     low, high = (_quantile(values, weight, at) for at in (tail, 1 - tail))
-    return (low - both) / 2, (high + both) / 2
+    return np.array([(low - both) / 2, (high + both) / 2])
 
 
 def _quantile(values: np.ndarray, weight: np.ndarray, at: float) -> float:

@@ -9,7 +9,6 @@ from gpuplan.plan.model import Basis, Estimate, record
 from gpuplan.sizing.calibration.anchors import Correction, Features, Field, Term
 from gpuplan.sizing.evidence.formula import canonical
 
-
 Ends = tuple[float, float]  # of a 90 % interval, in standard deviations
 
 

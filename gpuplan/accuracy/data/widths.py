@@ -9,13 +9,13 @@ from __future__ import annotations
 Ends = tuple[float, float]
 WIDTHS: dict[str, dict[str, tuple[Ends, Ends]]] = {
     "time_per_output_token": {
-        "usual settings, amd": ((-1.18, 1.383), (-1.027, 1.294)),
-        "usual settings, dense": ((-1.583, 1.735), (-1.202, 1.672)),
-        "usual settings, mixture": ((-1.659, 2.458), (-1.366, 1.806)),
+        "usual settings, dense": ((-1.744, 1.774), (-0.962, 1.451)),
+        "usual settings, mixture": ((-1.67, 2.444), (-1.258, 1.657)),
+        "usual settings, amd": ((-1.189, 1.356), (-0.8974, 1.091)),
     },
     "time_to_first_token": {
-        "usual settings, amd": ((-1.374, 1.596), (-1.26, 1.465)),
-        "usual settings, dense": ((-1.379, 1.428), (-1.185, 1.165)),
-        "usual settings, mixture": ((-1.167, 1.362), (-0.9995, 1.256)),
+        "usual settings, dense": ((-1.352, 1.398), (-1.097, 1.086)),
+        "usual settings, mixture": ((-1.135, 1.335), (-0.921, 1.133)),
+        "usual settings, amd": ((-1.32, 1.559), (-1.123, 1.373)),
     },
 }

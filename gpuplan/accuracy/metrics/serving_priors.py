@@ -54,7 +54,7 @@ _TOKEN = Prior(
         Term(amplitude=0.048, same=("model", "engine"), scales=_fading(3.0)),
         Term(amplitude=0.056, same=("cell",), scales=_fading(3.23)),
         Term(amplitude=0.08, same=("layout",), scales=_fading(2.0)),
-        Term(amplitude=0.15, same=("habits",), scales=_fading(2.0)),
+        Term(amplitude=0.15, same=("habits",), scales=_fading(4.0)),
     ),
     noise=0.036,
     reaches=_REACHES,

@@ -19,7 +19,7 @@ OWN = "own"  # the site of measurements that name no source, and of everything t
 # Sites whose settings the engines' makers chose point by point (InferenceX); others take an engine
 # about as it ships.
 TUNED = ("ai-dynamo/aiconfigurator", "SemiAnalysisAI/InferenceX")
-AMD = "amd"
+AMD, USUAL = "amd", "usual settings"
 UNKNOWN = "?"  # the release of an engine that a measurement does not name
 
 
@@ -45,7 +45,7 @@ def features(
     `client`: lengths that are "spread", as users' are, "fixed", or "uniform" from
     nothing on; `site`: who runs it. `habits`: what differs between the loads and lengths of a site
     whose settings nobody tuned for each; `spread`: whose measurements lie as far apart."""
-    who, practice = identity(model), "tuned settings" if site in TUNED else "usual settings"
+    who, practice = identity(model), "tuned settings" if site in TUNED else USUAL
     cell = "|".join((who, gpu.identifier, engine, precision))
     layout, harness = f"{cell}|tp {tp}|dp {dp}|ep {ep}|pp {pp}", f"{practice} {engine}"
     kind = "mixture" if model.experts else "dense"
@@ -62,7 +62,7 @@ def features(
         "practice": practice,
         "harness": harness,
         "habits": NOBODYS if site in TUNED else f"{site}|{layout}",
-        "spread": harness if site in TUNED else f"usual settings, {AMD if gpu.vendor == AMD else kind}",
+        "spread": harness if site in TUNED else f"{USUAL}, {AMD if gpu.vendor == AMD else kind}",
         "cell": cell,
         "unrecorded": f"{cell}|{tp}|{dp}|{ep}|{pp}|{version}|{concurrency}|{input}|{output}"
         if engine == VARIED or (engine in DRAFTING and _has_drafts(model))
