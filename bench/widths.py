@@ -34,7 +34,7 @@ ABOUT = """How wide intervals of served times are
 Ends of 90 % intervals in standard deviations, for each `spread` of the features: where a point of
 the same site is near, and where none is. Of whole sources that were left out.
 """
-COVERED = {True: 0.905, False: 0.89}  # near a point of the same site, and where none is
+COVERED = {True: 0.9, False: 0.89}  # near a point of the same site, and where none is
 FEW = 3  # sources for which a kind's own ends count half
 KINDS = ("dense", "mixture", AMD)
 DRAWS = 3  # of the points that are given
@@ -139,7 +139,8 @@ def _of_rows(rows: Sequence[Left], covered: float) -> dict[str, Ends]:
         of = [row for row in rows if _kind(row) == kind]
         sources = len({row.features["source"] for row in of})
         part = sources / (sources + FEW)
-        low, high = part * ends(of, covered) + (1 - part) * everything
+        both = zip(ends(of, covered), everything, strict=True)
+        low, high = (part * own + (1 - part) * usual for own, usual in both)
         found[f"{USUAL}, {kind}"] = float(f"{low:.4g}"), float(f"{high:.4g}")
     return found
 
@@ -149,15 +150,12 @@ def _kind(row: Left) -> str:
     return AMD if amd else str(row.features["kind"])
 
 
-def ends(rows: Sequence[Left], covered: float) -> np.ndarray:
-    """Half of each end is its own quantile, half that of both sides together: tails of so few
-    sources are known to no more."""
-    values = np.array([row.z for row in rows])
+def ends(rows: Sequence[Left], covered: float) -> Ends:
+    """As wide to either side: of so few sources, single points would decide the tails."""
+    values = np.array([abs(row.z) for row in rows])
     weight = np.array([1 / (DRAWS if row.near else 1) for row in rows])
-    tail = (1 - covered) / 2
-    both = _quantile(np.abs(values), weight, covered)
-    low, high = (_quantile(values, weight, at) for at in (tail, 1 - tail))
-    return np.array([(low - both) / 2, (high + both) / 2])
+    wide = _quantile(values, weight, covered)
+    return -wide, wide
 
 
 def _quantile(values: np.ndarray, weight: np.ndarray, at: float) -> float:

@@ -9,13 +9,13 @@ from __future__ import annotations
 Ends = tuple[float, float]
 WIDTHS: dict[str, dict[str, tuple[Ends, Ends]]] = {
     "time_per_output_token": {
-        "usual settings, dense": ((-1.744, 1.774), (-0.962, 1.451)),
-        "usual settings, mixture": ((-1.67, 2.444), (-1.258, 1.657)),
-        "usual settings, amd": ((-1.189, 1.356), (-0.8974, 1.091)),
+        "usual settings, dense": ((-1.703, 1.703), (-1.17, 1.17)),
+        "usual settings, mixture": ((-1.782, 1.782), (-1.331, 1.331)),
+        "usual settings, amd": ((-1.231, 1.231), (-0.9577, 0.9577)),
     },
     "time_to_first_token": {
-        "usual settings, dense": ((-1.352, 1.398), (-1.097, 1.086)),
-        "usual settings, mixture": ((-1.135, 1.335), (-0.921, 1.133)),
-        "usual settings, amd": ((-1.32, 1.559), (-1.123, 1.373)),
+        "usual settings, dense": ((-1.354, 1.354), (-1.096, 1.096)),
+        "usual settings, mixture": ((-1.209, 1.209), (-1.04, 1.04)),
+        "usual settings, amd": ((-1.437, 1.437), (-1.285, 1.285)),
     },
 }
