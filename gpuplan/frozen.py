@@ -87,6 +87,7 @@ def _init(self: Any, **given: Any) -> None:
     if len(given) > len(puts):
         unknown = given.keys() - {name for name, _, _ in puts}
         raise TypeError(f"{type(self).__name__} has no {', '.join(sorted(unknown))}")
+    _checked(self)
 
 
 def _init_by_position(self: Any, *values: Any, **given: Any) -> None:
@@ -94,13 +95,17 @@ def _init_by_position(self: Any, *values: Any, **given: Any) -> None:
     if len(values) == len(puts) and not given:
         for (_, put, _), value in zip(puts, values, strict=True):
             put(self, value)
+        _checked(self)
     elif len(values) > len(puts):
         raise TypeError(f"{type(self).__name__} has {len(puts)} fields, not {len(values)}")
     else:
         named = zip(puts, values, strict=False)
         _init(self, **{name: value for (name, _, _), value in named}, **given)
-    if (after := getattr(self, "__post_init__", None)) is not None:
-        after()
+
+
+def _checked(self: Any) -> None:
+    if (check := getattr(self, "__post_init__", None)) is not None:
+        check()
 
 
 def _refuse(self: Any, name: str, *_: Any) -> None:
