@@ -132,7 +132,7 @@ def _amounts(same: Sequence[Choice], which: Which) -> Amounts:
 
 def _rounded(fleet: Fleet, groups: Sequence[Sequence[Class]], which: Which) -> Fleet:
     """Each group as one class, of the most or the least that any of it wants."""
-    classes, class_of = [], [-1] * len(fleet.class_of)
+    classes, class_of = [], [*fleet.class_of]
     for index, group in enumerate(groups):
         choices = []
         for same in _by_choice(group):
