@@ -282,7 +282,7 @@ def test_a_search_that_takes_too_long_is_stopped_and_says_so() -> None:
     for sack in range(5):
         terms = {c: float(s + draw.randint(0, 200)) for c, s in zip(columns, sizes, strict=True)}
         model.row(0, sum(sizes) / 3 + sack, terms)
-    first, later = (solve(model, integer=True, gap=0, looks=looks) for looks in (1, 100))
+    first, later = (solve(model, gap=0, looks=looks) for looks in (1, 100))
     assert {first.status, later.status} <= set(CUT_SHORT)
     assert first.objective > later.objective >= later.bound
 

@@ -20,7 +20,7 @@ from gpuplan.fleet.solver.classes import (
     share_of,
 )
 from gpuplan.fleet.solver.improve import Packer
-from gpuplan.fleet.solver.model import solve
+from gpuplan.fleet.solver.model import without_integers
 from gpuplan.fleet.solver.outline.formulate import formulate
 from gpuplan.fleet.solver.outline.master import SMALL
 from gpuplan.fleet.solver.state import State
@@ -157,4 +157,4 @@ def _linear(fleet: Fleet) -> float:
     demand = [len(kind.items) for kind in fleet.classes]
     available = [chassis.available for chassis in fleet.chassis]
     model = formulate(fleet, demand, available, whole=False)
-    return solve(model.columns, integer=False, gap=0.0).objective
+    return without_integers(model.columns)
