@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 
 from gpuplan.inventory.v1 import HostSpec
+from gpuplan.plan import window
 from gpuplan.sizing.data import serving
 from gpuplan.sizing.hardware.locality import Locality, localities
 from gpuplan.sizing.physics.serving.scopes import engine_constants
@@ -136,3 +137,10 @@ def test_cores_that_hosts_keep_are_those_of_guests() -> None:
     assert sum(node.kept_cores for node in guests) == 4
     assert all(node.usual_cores is None for node in pods)
     assert replace(pods[0], numa_nodes=None).kept_cores == 2
+
+
+def test_a_guest_takes_memory_beside_its_own_and_a_pod_none() -> None:
+    (guest, _), (pod, _) = (read(host(ON_BOTH), guests=is_guest) for is_guest in (True, False))
+    assert guest.overhead.value == window.GUEST_OVERHEAD_BYTES > GIB
+    assert "KubeVirt" in guest.overhead.source
+    assert (pod.overhead.value, pod.overhead.source) == (0, "constant: none of a pod")
