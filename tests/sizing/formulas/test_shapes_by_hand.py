@@ -11,6 +11,7 @@ from gpuplan.models.load import bundled
 from gpuplan.models.model import Transformer
 from gpuplan.sizing.evidence.formula import Quantity
 from gpuplan.sizing.hardware.devices import partitions, whole
+from gpuplan.sizing.model import widths
 from gpuplan.sizing.model.shapes import inputs
 from gpuplan.sizing.physics.serving.scopes import (
     decode_scope,
@@ -26,6 +27,8 @@ LLAMA, GEMMA = "meta-llama/Llama-3.1-8B-Instruct", "google/gemma-3-27b-it"
 V3, V32 = "deepseek-ai/DeepSeek-V3", "deepseek-ai/DeepSeek-V3.2"
 V4, NEXT = "deepseek-ai/DeepSeek-V4-Flash", "Qwen/Qwen3-Next-80B-A3B-Instruct"
 OSS, READER = "openai/gpt-oss-120b", "BAAI/bge-m3"
+HYBRID = "nvidia/Nemotron-H-56B-Base-8K"
+SUPER = "nvidia/NVIDIA-Nemotron-3-Super-120B-A12B-FP8"
 # 7,168 wide, 61 layers, 58 with experts: 256 of 2,048, 8 of them and a shared one a token.
 DEEPSEEK = {
     "layers": 61,
@@ -115,7 +118,86 @@ SHAPES: dict[str, dict[str, float]] = {
         "mlp_width": 4 * 2880,
         "all_reduces": 2 * 36,
     },
+    # 118 blocks, one a layer: 54 of Mamba-2, 10 of attention, 54 MLPs.
+    HYBRID: {
+        "layer_pairs": 118 / 2,
+        "cached_layers": 10,
+        "linear_layers": 54,
+        "projection_launches": 2 * 10 + 2 * 54,
+        "mlp_matrices": 2,
+        "mlp_width_sum": 54 * 32768,
+        "mlp_width": 32768,
+        "dense_launches": 2 * 54,
+        "all_reduces": 118,
+    },
+    # 40 of 88 blocks have 512 experts of 2,688 in 1,024 dimensions, 22 and a shared one a token.
+    SUPER: {
+        "layer_pairs": 88 / 2,
+        "projection_launches": 2 * 8 + 2 * 40 + 40,
+        "dense_launches": 2 * 40,
+        "mlp_width_sum": 40 * 5376,
+        "mlp_width": 22 * 2688 + 5376,
+        "router_width": 40 * 512,
+        "expert_hidden": 1024,
+        "expert_width": 2688,
+        "all_reduces": 88,
+    },
     READER: {"mlp_matrices": 2, "mlp_width_sum": 24 * 4096, "projection_launches": 2 * 24},
+}
+
+
+# In and out of all linear layers that a token passes, but for routed experts; of each part of a
+# layer so many. Then what attention and experts have.
+WIDTHS: dict[str, dict[str, float]] = {
+    GEMMA: {
+        "adapter_width": 62 * (2 * (5376 + 4096) + 2 * (5376 + 2048) + 3 * (5376 + 21504)),
+        "unrouted_parameters": 62 * 5376 * (2 * 4096 + 2 * 2048 + 3 * 21504),
+        "full_width": 10 * 32 * 128,
+        "window_width": 52 * 32 * 128,
+        "attended_window": 1024,
+        "whole_layers": 62,
+        "residual_streams": 1,
+        "mamba_width": 0,
+    },
+    NEXT: {
+        "adapter_width": 12 * ((2048 + 8192) + 2 * (2048 + 512) + (4096 + 2048))
+        + 36 * ((2048 + 12352) + (4096 + 2048))
+        + 48 * 3 * (2048 + 512),
+        "full_width": 12 * 16 * 256,
+        "mamba_width": 36 * 4096,
+        "routed_parameters": 48 * 3 * 10 * 2048 * 512,
+        "expert_parameters_held": 48 * 3 * 512 * 2048 * 512,
+        "routed_width": 48 * 3 * 10 * (2048 + 512),
+        "exchanged_width": 2048,
+        "active_experts": 10,
+        "expert_layers": 48,
+    },
+    HYBRID: {
+        "adapter_width": 10 * (2 * (8192 + 8192) + 2 * (8192 + 1024))
+        + 54 * ((8192 + 37120) + (16384 + 8192))
+        + 54 * 2 * (8192 + 32768),
+        "whole_layers": 54,
+        "mamba_width": 54 * 16384,
+    },
+    SUPER: {
+        "adapter_width": 8 * (2 * (4096 + 4096) + 2 * (4096 + 256))
+        + 40 * ((4096 + 18560) + (8192 + 4096))
+        + 40 * 2 * (4096 + 5376)
+        + 40 * 2 * (4096 + 1024),
+        "routed_parameters": 40 * 2 * 22 * 1024 * 2688,
+        "expert_parameters_held": 40 * 2 * 512 * 1024 * 2688,
+        "routed_width": 40 * 2 * 22 * (1024 + 2688),
+        "exchanged_width": 1024,
+        "whole_layers": 40,
+    },
+    # Compressed caches; four residual streams.
+    V4: {
+        "full_width": (21 / 4 + 20 / 128) * 64 * 512,
+        "window_width": 2 * 64 * 512,
+        "attended_window": 128,
+        "residual_streams": 4,
+        "routed_parameters": 43 * 3 * 6 * 4096 * 2048,
+    },
 }
 
 
@@ -130,8 +212,17 @@ def test_dimensions_are_those_of_the_configuration(name: str) -> None:
     got = {of: quantity.value for of, quantity in inputs(model(name)).items()}
     assert {of: got[of] for of in SHAPES[name]} == SHAPES[name]
     assert ("top_k" in got) == (name in (V32, V4))
-    assert ("experts" in got) == (name not in (LLAMA, GEMMA, READER))
+    assert ("experts" in got) == (name not in (LLAMA, GEMMA, READER, HYBRID))
     assert ("kv_rank" in got) == (name in (V3, V32))
+
+
+@pytest.mark.parametrize("name", WIDTHS)
+def test_widths_of_a_training_step_are_those_of_the_configuration(name: str) -> None:
+    got = {of: quantity.value for of, quantity in widths.inputs(model(name)).items()}
+    assert {of: got[of] for of in WIDTHS[name]} == WIDTHS[name]
+    # Operands of low-rank outputs and indexers are in proportion to their weights.
+    beyond = got["operand_width"] - got.get("routed_width", 0)
+    assert (beyond == got["adapter_width"]) == (name in (GEMMA, HYBRID, SUPER))
 
 
 @pytest.mark.parametrize(
