@@ -8,7 +8,7 @@ import pytest
 from gpuplan.sizing.candidates.choose import Candidate, best
 from gpuplan.sizing.decide.size import tried
 from tests.sizing.test_interruptions import figures
-from tests.sizing.test_kinds_told import KINDS
+from tests.sizing.test_kinds_told import KINDS, POOLS
 from tests.support.sizing_cases import site, sized, wanted
 
 WHERE = site("h100-sxm-80gb")
@@ -53,3 +53,11 @@ def test_what_ends_has_the_time_that_it_may_take_over_what_it_takes(case: str) -
         told, layout = figures(sized(other, WHERE)), chosen(other)
         asked = hours * 3600 / told["time_to_finish"]
         assert layout.merit.point[0] == -float(f"{asked:.3g}")
+
+
+def test_pools_have_what_the_scarcer_one_serves_and_a_prompt_and_an_answer() -> None:
+    known, (room, seconds) = figures(sized(POOLS, WHERE)), chosen(POOLS).merit.point
+    served = min(known[f"{p}_replicas"] * known[f"{p}_rate"] for p in ("prefill", "decode"))
+    assert room == pytest.approx(-served / known["sized_rate"], rel=0.005)
+    answer = 300 * known["limit.decode.seconds"]
+    assert answer + known["first_token_seconds"] < seconds < answer + 1  # the limit of the first
