@@ -17,7 +17,7 @@ from gpuplan.accuracy.points.points import Point
 from gpuplan.accuracy.reckon import Prior, Reckoned, corrected
 from gpuplan.plan.model import Estimate
 from gpuplan.sizing.calibration.anchors import Anchor, Features, Field, Reach
-from gpuplan.sizing.calibration.gaussian import Points
+from gpuplan.sizing.calibration.points import Points
 from gpuplan.sizing.calibration.served import OWN
 from gpuplan.sizing.evidence.intervals import Z90
 

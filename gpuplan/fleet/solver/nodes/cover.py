@@ -51,13 +51,14 @@ class Cover:
         self.hosts: dict[HostKind, int] = {}
         self._columns: dict[int, list[int]] = {}  # of the contents that have a class
         self._rows: dict[int, int] = {}
+        self._short: dict[int, int] = {}  # columns of what is left uncovered
         self._nodes: dict[NodeSite, int] = {}
         self._known: set[Content] = set()
         self._upper: dict[HostKind, float] = {}
         model = Columns()
         self._demand(model)
         self._hosts(model, sites)
-        self._spread = Spread(fleet, model, self.hosts)
+        self._spread = Spread(fleet, model, self.hosts, self._short)
         self.program = Program(model)
 
     def _demand(self, model: Columns) -> None:
@@ -65,6 +66,7 @@ class Cover:
         for kind in self.fleet.classes:
             short = model.column(unplaced_hosts(self.fleet, kind) * dearest)
             self._rows[kind.index] = len(model.rows)
+            self._short[kind.index] = short
             model.row(len(kind.items), INFINITY, {short: 1})
 
     def _hosts(self, model: Columns, sites: list[NodeSite]) -> None:

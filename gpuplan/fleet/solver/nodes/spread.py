@@ -15,11 +15,16 @@ ContentCount = tuple[int, Content, float]  # column, content, how often
 
 
 class Spread:
-    """As many hosts as the largest group of a class has items; and tangents to the most items of a
-    class that some hosts of a type may have, where an answer has more."""
+    """As many hosts as the largest group of a class has items that are covered; and tangents to the
+    most items of a class that some hosts of a type may have, where an answer has more. `short`:
+    columns of the items of each class that are left uncovered."""
 
     def __init__(
-        self, fleet: Fleet, model: Columns, hosts: Mapping[tuple[int, str | None], int]
+        self,
+        fleet: Fleet,
+        model: Columns,
+        hosts: Mapping[tuple[int, str | None], int],
+        short: Mapping[int, int],
     ) -> None:
         self._limits: dict[At, Limit] = {}
         self._rows: dict[int, At] = {}
@@ -38,7 +43,7 @@ class Spread:
                 everywhere |= dict.fromkeys(columns, 1.0)
                 alone = len(kind.items) - sum(sizes)
                 self._limits[kind.index, choice.chassis] = Limit([], columns, alone, sizes)
-            model.row(sizes[-1], INFINITY, everywhere)
+            model.row(sizes[-1], INFINITY, {**everywhere, short[kind.index]: 1.0})
 
     def terms(self, content: Content) -> dict[int, float]:
         """A content's amounts in the tangents that there are."""
