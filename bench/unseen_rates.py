@@ -1,5 +1,5 @@
 """How far off predictions of everything but served times are of what neither the constants nor the
-anchors have seen, and how much wider or narrower their intervals must be for it.
+anchors have seen, and how much wider their intervals must be for it.
 
     PYTHONPATH=. python bench/unseen_rates.py CSV... > docs/accuracy/refitted_rates.md
 
@@ -46,11 +46,11 @@ Fit = Callable[[Sequence[Point]], None]  # constants of these points, put where 
 Key = tuple[str, str, int]  # quantity, kind of its `by`, reach
 COVERED = 0.9
 FEW, LEAST = 15, 12  # points of a row for which its own factor counts half, and none
-NARROWEST, WIDEST = 0.7, 1.8
+WIDEST = 1.8
 ABOUT = """Factors on the ends of intervals
 
 By quantity, kind and reach: the constants of the formulas have seen the points by which intervals
-are measured, and of points that they did not see, errors lie farther apart or not so far.
+are measured, and of points that they did not see errors lie farther apart.
 """
 
 
@@ -205,8 +205,8 @@ def factors(rows: Mapping[str, Mapping[str, Sequence[Answer]]]) -> dict[Key, flo
     found = {}
     for key, ways in sorted(together.items()):
         needs = [_needed(of) for of in ways.values() if len(of) >= LEAST]
-        if needs:
-            found[key] = float(f"{min(max(*needs, NARROWEST), WIDEST):.3g}")
+        if needs and max(needs) > 1:
+            found[key] = float(f"{min(max(needs), WIDEST):.3g}")
     return found
 
 
