@@ -56,6 +56,12 @@ def test_no_other_packing_leaves_less_costs_less_or_takes_fewer_gpus(seed: int) 
     assert key(asked, result) == least
     if not any(least[0]):
         assert result.bound <= least[1]
+    again = pack(replace(asked, kept=result.placed, move_cost=10**12))
+    assert again.moved == ()
+    assert again.cost == result.cost
+    assert {replace(p, cards=()) for p in result.placed} <= {
+        replace(p, cards=()) for p in again.placed
+    }
 
 
 @pytest.mark.parametrize("free", [1, 2], ids=["one", "all"])
