@@ -150,6 +150,15 @@ def test_the_bound_is_what_hosts_cost_at_least(
     assert max(each.bound for each in outlines) == least * USD
 
 
+@pytest.mark.parametrize("other", [(), (host("paid", cost=3),)], ids=["alone", "beside others"])
+def test_hosts_that_cost_nothing_are_bound_by_nothing(other: tuple[HostType, ...]) -> None:
+    """Nor by less, where the others' cost is small."""
+    free = host("free", nodes=(2,), cost=0)
+    fleet = compile_fleet(problem((free, *other), ask("a", 9, whole(1)), ask("b", 40, share("1g"))))
+    for each in (whole_outline(fleet), whole_outline(fleet, whole=True)):
+        assert (each.bound, fewest_hosts(each)) == (0, 8)
+
+
 def _all_stand(packer: Packer, least: int) -> bool:
     return None not in packer.state.where and packer.state.cost == least * USD
 
