@@ -13,6 +13,8 @@ import pytest
 from gpuplan.catalog.load import load_catalog
 from gpuplan.pipeline import compile_files
 from gpuplan.plan.model import Workload
+from gpuplan.sizing.data.pooling import TEI_IMAGE
+from gpuplan.sizing.decide.messages import describe
 from gpuplan.sizing.kinds.pooling.search import no_program
 from gpuplan.sizing.physics.batching import latency
 
@@ -236,3 +238,10 @@ def test_of_blackwell_it_has_two_and_of_volta_none(gpu: str, nearest: float | No
     assert found is not None
     assert [gate.requested for gate in no_program("tei", found)] == ([nearest] if nearest else [])
     assert no_program("vllm", found) == ()
+
+
+def test_a_gpu_without_a_program_is_refused_by_both_numbers() -> None:
+    found = load_catalog().gpu("v100-sxm-32gb")
+    assert found is not None
+    (gate,) = no_program("tei", found)
+    assert describe(gate) == f"compute capability of {TEI_IMAGE}: needs 7.5, has 7"

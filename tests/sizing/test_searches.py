@@ -9,6 +9,7 @@ import pytest
 
 from gpuplan.sizing.ask.demand import TrainingDemand
 from gpuplan.sizing.candidates.choose import Candidate, best
+from gpuplan.sizing.decide.messages import describe
 from gpuplan.sizing.decide.size import tried
 from gpuplan.sizing.kinds.training.judge import SizedRun
 from gpuplan.sizing.kinds.training.search import _micro_batch
@@ -47,6 +48,22 @@ def test_a_run_takes_the_gpus_that_cost_least(text: str, gpu: str) -> None:
     assert winner is not None
     assert winner.gpus == min(n for n in cost if cost[n] == min(cost.values()))
     assert winner.rank()[1] == pytest.approx(cost[winner.gpus])
+
+
+def test_a_run_has_a_part_of_a_node_or_whole_ones_and_its_ranks_divide_the_batch() -> None:
+    """96 sequences on three nodes of 8: 12 GPUs would be one and a half, 5 divide them not."""
+    odd = UNLIMITED.replace("global_batch: 128", "global_batch: 96")
+    found = {c.gpus: c for c in candidates(odd, "h200-sxm-141gb", node_count=3)}
+    assert sorted(found) == [1, 2, 3, 4, 6, 8, 16, 24]
+    for gpus, made in found.items():
+        if isinstance(made.detail, SizedRun):
+            assert 96 % (gpus * made.detail.micro_batch) == 0
+            assert made.nodes == -(-gpus // 8)
+    (five,) = candidates(odd + "    overrides: {gpu_count: 5}\n", "h200-sxm-141gb")
+    assert describe(five.shortfalls[0]) == "5 GPUs do not divide 96 sequences"
+    apart = odd + "    overrides: {gpu_count: 8, micro_batch: 5}\n"
+    (micro,) = candidates(apart, "h200-sxm-141gb")
+    assert describe(micro.shortfalls[0]) == "40 sequences at a time do not divide 96 sequences"
 
 
 @pytest.mark.parametrize(

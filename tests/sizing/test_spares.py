@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from dataclasses import replace
 from decimal import Decimal
@@ -34,6 +35,12 @@ workloads:
   dataset: {name: corpus, tokens: 1e9}
   training: {epochs: 4, sequence_length: 8192, global_batch: 64SPARES}
   overrides: {gpu_count: 16}
+"""
+RUN_405B = """
+    task: training
+    model: meta-llama/Llama-3.1-405B
+    precision: bf16
+    training: {global_batch: 1024, sequence_length: 8192, tokens: 2e12}
 """
 
 
@@ -79,20 +86,26 @@ def _stated(demand: TrainingDemand, spares: int) -> Given:
 
 @pytest.mark.parametrize("nodes", [2, 16, 128, 1024, 8192])
 def test_one_more_spare_never_makes_a_run_longer(nodes: int) -> None:
-    demand = wanted(
-        """
-    task: training
-    model: meta-llama/Llama-3.1-405B
-    precision: bf16
-    training: {global_batch: 1024, sequence_length: 8192, tokens: 2e12}
-"""
-    )
+    demand = wanted(RUN_405B)
     assert isinstance(demand, TrainingDemand)
     shares = [lost(demand, nodes, spares) for spares in range(65)]
     assert shares == sorted(shares, reverse=True)
     # None: what each failure waits, a day for each; many: nothing but what is lost anyway.
     days = nodes * failures.FAILURES.value * failures.REPAIR.value
     assert shares[0] - shares[64] == pytest.approx(days, rel=1e-6, abs=0.02 * days)
+
+
+@pytest.mark.parametrize("nodes", [16, 400, 8192])
+def test_what_a_run_waits_for_repairs_is_erlangs_loss(nodes: int) -> None:
+    """By its sum, not its recursion: the run waits while one node more is away than stands by."""
+    demand = wanted(RUN_405B)
+    assert isinstance(demand, TrainingDemand)
+    away = nodes * failures.FAILURES.value * failures.REPAIR.value
+    without = lost(demand, nodes, 64)
+    for spares in range(9):
+        parts = [away**number / math.factorial(number) for number in range(spares + 2)]
+        waits = parts[-1] / sum(parts[:-1])
+        assert lost(demand, nodes, spares) - without == pytest.approx(waits, rel=1e-6), spares
 
 
 def test_spares_are_bought_and_counted_in_time_price_power_and_pool(tmp_path: Path) -> None:

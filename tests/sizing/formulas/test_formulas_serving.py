@@ -11,7 +11,7 @@ from math import exp, log2, sqrt
 import pytest
 
 from gpuplan.sizing.evidence.sheet import Sheet
-from gpuplan.sizing.kinds.serving import load
+from gpuplan.sizing.kinds.serving import load, record
 from gpuplan.sizing.memory import cache, serving
 from gpuplan.sizing.model import shapes
 from gpuplan.sizing.physics.serving import declared, kernels, latency
@@ -159,6 +159,45 @@ def test_a_kernel_reads_and_computes_at_once() -> None:
     computing = 12000 / (900 * 0.9 * 0.7)
     both = (reading**4 + computing**4) ** (1 / 4)
     agree(every("decode"), SERVING, {"projection_seconds": 20 * 0.01 + both})
+
+
+ACROSS = SERVING | {
+    "replica_nodes": 3.0,
+    "node_gpus": 8.0,
+    "fabric_rate": 5.0,
+    "fabric_launch": 0.06,
+    "hop_bytes": 480.0,
+    "crossing_bytes": 2688.0,
+    "crossing_rate": 20.0,
+}
+
+
+def test_what_stages_and_ranks_send_over_nodes() -> None:
+    """Each of 4 ranks sends its part by its own card; between 3 nodes and 3 stages lie 2 hops."""
+    agree(
+        kernels.HOPS,
+        ACROSS,
+        {
+            "hop_bytes": 2 * 12 * 32 * 2,
+            "hops_seconds": 2 * (0.06 + 480 / (4 * 5)) + 2 * (0.02 + 480 / 40),
+        },
+    )
+    agree(
+        kernels.CROSSING,
+        ACROSS,
+        {
+            "crossing_bytes": 2 * (7 / 8) * 24 * 32 * 2,
+            "crossing_rate": 30.0,
+            "crossing_seconds": 7 * (0.03 + 2 * 2 * 0.06 + (2688 + sqrt(11 * 2688)) / 20),
+        },
+    )
+    agree(kernels.CROSSING, ACROSS | {"node_gpus": 4.0}, {"crossing_rate": 20.0})
+
+
+def test_each_stage_and_each_group_has_its_own_sequences() -> None:
+    agree(record.STAGED, SERVING, {"replica_sequences": 6 * 3})
+    agree(record.GROUPS, SERVING, {"all_sequences": 6 * 2})
+    agree(declared.STALLS, SERVING, {"stalling_ranks": 2 - 1 / 3})
 
 
 def test_attention_to_chosen_tokens() -> None:
@@ -497,9 +536,9 @@ PLACED = SERVING | {
 }
 
 
-def replica_memory(**kinds: bool) -> Sheet:
+def replica_memory(*, staged: bool = False, **kinds: bool) -> Sheet:
     given = dict.fromkeys(("latent", "windowed", "states", "indexed"), False) | kinds
-    return serving.memory(moe=True, kept=cache.Kept(**given))
+    return serving.memory(moe=True, kept=cache.Kept(**given), staged=staged)
 
 
 def test_the_memory_of_a_replica() -> None:
@@ -528,6 +567,12 @@ def test_the_memory_of_a_replica() -> None:
     )
     alone = PLACED | {"tensor_parallel_size": 1.0, "pipeline_stages": 1.0}
     agree(replica_memory(), alone, {"own_bytes": 800})
+    staged = replica_memory(staged=True)
+    # three batches, each with its own spread, or its own longest request
+    places = PLACED | {"stage_places": 5.0}
+    kept = 3 * (5 * 1120 + sqrt(5) * 500) + 14 * 16 / 2
+    agree(staged, places, {"stage_places": 14 / 3, "kv_cache_tokens": kept})
+    agree(staged, places | {"stage_places": 1.0}, {"kv_cache_tokens": 3 * 4096 + 14 * 16 / 2})
     few = PLACED | {"max_num_seqs": 1.0}
     agree(replica_memory(), few, {"kv_cache_tokens": 4096 + 8})
 

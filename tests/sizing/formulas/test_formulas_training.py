@@ -6,8 +6,11 @@ fp32 4.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
+from gpuplan.sizing.kinds.training import needs
 from gpuplan.sizing.memory.margin import margin
 from gpuplan.sizing.memory.training import memory
 from gpuplan.sizing.physics.training.time import Terms, time
@@ -213,6 +216,46 @@ def test_the_seconds_of_a_step_of_few_gpus() -> None:
         },
     )
     agree(time(frozen), TRAINING, {"exchange_bytes": 2 * 640 * 8 * RING})
+
+
+GROUPS = TRAINING | {"state_copies": 4.0, "weight_shards": 5.0, "copied_bytes": 60.0}
+
+
+def test_ranks_that_divide_gradients_sum_them_each_micro_batch() -> None:
+    agree(time(terms("divided")), TRAINING, {"exchange_bytes": 2 * 170 * (8 + 1) * RING})
+
+
+def test_groups_exchange_weights_inside_and_gradients_between_them() -> None:
+    """64 GPUs are four groups; each has 16, which are 2 nodes of 8."""
+    groups = replace(MIXTURE, exchange="copies")
+    held = {**GROUPS, "gpus_per_node": 8.0, "group_nodes": 2.0}
+    agree(
+        time(groups),
+        held,
+        {
+            "group_nodes": 64 / (4 * 8),
+            "exchange_bytes": 3 * 2 * 1300 / 6 * 8 * (4 / 5),
+            "copied_bytes": 2 * 2 * 1300 / (6 * 5) * (3 / 4),
+            # over the nodes of a group, at 6 B/s; each GPU's card to the other groups, at 2
+            "exchange_seconds": 400 / 6 - 0.5 * 14 + 0.3 * 60 / 2,
+        },
+    )
+    inside = 400 / 25 - 0.5 * 14 + 0.3 * 60 / 2
+    agree(time(groups), held | {"group_nodes": 1.0}, {"exchange_seconds": inside})
+    agree(time(groups), held | {"link_rate": 50.0}, {"exchange_seconds": inside})
+    hidden = {"hidden_part": 50.0, "fabric_rate": 99.0}
+    agree(time(groups), held | hidden, {"exchange_seconds": 0.3 * 60 / 25})
+
+
+def test_cards_of_a_node_carry_what_its_gpus_send_to_others() -> None:
+    sent = GROUPS | {"group_nodes": 3.0, "node_gpus": 8.0, "data_bytes_per_s": 96.0}
+    rings = 400 * 2 * 4
+    agree(needs.RINGS, sent, {"ring_bytes": rings})
+    agree(needs.COPIES, sent, {"ring_bytes": rings + 60 * 8})
+    agree(needs.COPIES, sent | {"group_nodes": 1.0}, {"ring_bytes": 60 * 8})
+    agree(needs.COPIES, sent | {"group_nodes": 1.5}, {"ring_bytes": rings / 2 + 60 * 8})
+    agree(needs.STAGES, sent, {"stage_bytes": 2 * 2 * 16 * 20 / 2 * 2 * 8 * 8})
+    agree(needs.EXCHANGED, sent, {"pcie_bytes_per_s": 400 / 8.5 + 96 / 64})
 
 
 def test_no_bound_of_a_step_is_passed() -> None:

@@ -36,10 +36,10 @@ _STORED = sheet("""
     stored_bytes: B = checkpoint_bytes + draft_bytes * tensor_parallel_size
         # the published weights, and a draft model of the size that it has in GPU memory
 """)
-_STAGED = sheet("""
+STAGED = sheet("""
     replica_sequences: 1 = sequences * pipeline_stages  # each stage has a batch of its own
 """)
-_GROUPS = sheet("""
+GROUPS = sheet("""
     all_sequences: 1 = sequences * data_parallel_size  # each group attends to its own
 """)
 _TOKENS = sheet("""
@@ -151,7 +151,7 @@ def _of_all_ranks(settled: Settled[LanguageDemand], at_limit: Scope, prefix: str
     """The sequences of a replica, of which each data-parallel group has as many."""
     if "data_parallel_size" not in at_limit or at_limit["data_parallel_size"].value == 1:
         return at_limit["sequences"]
-    return _GROUPS.record(settled.ledger, dict(at_limit), prefix)["all_sequences"]
+    return GROUPS.record(settled.ledger, dict(at_limit), prefix)["all_sequences"]
 
 
 def _of_all_stages(
@@ -161,7 +161,7 @@ def _of_all_stages(
     if stages.value == 1:
         return sequences
     scope = {"sequences": sequences, "pipeline_stages": stages}
-    return _STAGED.record(settled.ledger, scope, prefix)["replica_sequences"]
+    return STAGED.record(settled.ledger, scope, prefix)["replica_sequences"]
 
 
 def _record_replicas(

@@ -33,7 +33,7 @@ _SENT = sheet("""
     pcie_bytes_per_s: B/s = network_bytes_per_s / node_gpus + data_bytes_per_s / gpus
         # a GPU's part of what its node sends, and of the data
 """)
-_EXCHANGED = sheet("""
+EXCHANGED = sheet("""
     pcie_bytes_per_s: B/s = exchange_bytes / step_seconds + data_bytes_per_s / gpus
         # what a GPU without NVLink exchanges, and its part of the data
 """)
@@ -44,16 +44,16 @@ _CHECKPOINT = sheet("""
     checkpoint_bytes_per_s: B/s = checkpoint_bytes / (stall * checkpoint_interval)
         # bytes over the stall that is allowed
 """)
-_RINGS = sheet("""
+RINGS = sheet("""
     ring_bytes: B = exchange_bytes * tensor_parallel_size * context_parallel_size
         # replicas exchange what each GPU of them holds: a ring through the node for each
 """)
-_COPIES = sheet("""
+COPIES = sheet("""
     ring_bytes: B = min(1, group_nodes - 1) * exchange_bytes * tensor_parallel_size
         * context_parallel_size + copied_bytes * node_gpus
         # rings inside a group, where it has several nodes, and each GPU's over the groups
 """)
-_STAGES = sheet("""
+STAGES = sheet("""
     stage_bytes: B = 2 * bf16_bytes * hidden_size * rank_tokens / tensor_parallel_size
         * virtual_stages * gradient_accumulation_steps * node_gpus
         # activations to the next stage and gradients back, of each GPU and micro-batch
@@ -97,9 +97,9 @@ def record_run(
     if rate is not None:
         scope["storage_bytes_per_s"] = rate
         needs += _READ + _WRITTEN
-    rings = _COPIES if scope["state_copies"].value > 1 else _RINGS
+    rings = COPIES if scope["state_copies"].value > 1 else RINGS
     sends = rings if scope["data_parallel_size"].value > 1 else Sheet(())
-    passes = _STAGES if scope["pipeline_parallel_size"].value > 1 else Sheet(())
+    passes = STAGES if scope["pipeline_parallel_size"].value > 1 else Sheet(())
     # Inside an NVLink domain the cards of its nodes carry none of it.
     across = nodes > 1 and "fabric_rate" in scope and bool((sends + passes).lines)
     if across:
@@ -116,4 +116,4 @@ def _over_pcie(scope: Scope, *, across: bool, bridged: bool) -> Sheet:
         return Sheet(())
     if across:
         return _SENT
-    return _EXCHANGED if bridged and "exchange_bytes" in scope else _FED
+    return EXCHANGED if bridged and "exchange_bytes" in scope else _FED
