@@ -206,3 +206,29 @@ def test_percentiles_stand_in_their_order_around_the_mean(name: str) -> None:
         assert of["p50"] <= of["p95"] <= of["p99"]
         assert of["mean"] <= of["p95"]
         assert 0.3 * of["mean"] < of["p50"] < 1.5 * of["mean"]
+
+
+# What a plan says itself; beside fields of the manifest, points that lie near, what to measure.
+SAID = {
+    "gpu_count",
+    "gpu_memory_utilization",
+    "max_model_len",
+    "max_num_seqs",
+    "memory_bytes",
+    "micro_batch",
+    "precision",
+    "replicas",
+    "request_latency_p95",
+    "scratch_bytes",
+    "tensor_parallel_size",
+}
+FIELDS = ("load.", "slo.", "training.", "checkpoint.", "notebook.", "measuring.")
+
+
+@pytest.mark.parametrize("name", WHERE)
+def test_no_number_is_given_that_nothing_is_made_of(name: str) -> None:
+    found = answer(name).evidence
+    used = {each.source.removeprefix("quantity:") for e in found for each in e.inputs}
+    idle = {e.quantity.removeprefix("work.") for e in found if not e.formula}
+    idle -= {quantity.removeprefix("work.") for quantity in used}
+    assert {n for n in idle if not n.startswith(FIELDS) and "_nearest." not in n} <= SAID
