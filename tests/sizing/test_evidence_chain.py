@@ -16,6 +16,7 @@ from gpuplan.sizing.evidence.formula import Quantity, canonical, evaluate
 from gpuplan.sizing.hardware.offers import Site
 from tests.sizing.formulas.test_dimensions import MORE
 from tests.sizing.test_kinds_told import KINDS, POOLS
+from tests.sizing.test_nodes import LARGE, MIXTURE
 from tests.sizing.test_offers import shaped
 from tests.sizing.test_parallel_runs import BRIDGE, LLAMA_405B, MIXTRAL, TWO_NODES, demand
 from tests.support.sizing_cases import CASES, CHAT_8B, FULL_8B, IB, NOTEBOOKS, site, size, sized
@@ -59,6 +60,8 @@ WHERE = {
         name: (text, replace(site("h100-sxm-80gb", node_count=128), storage_bytes_per_s=rate))
         for name, (text, rate) in DIVIDED.items()
     },
+    "stages over nodes": (LARGE, site("h100-sxm-80gb")),
+    "groups over nodes": (MIXTURE, site("h100-sxm-80gb")),
     "racks": (CHAT_8B, RACKS),
     "run in racks": (SPARE, replace(RACKS, storage_bytes_per_s=STORED)),
     "spares": (SPARE, replace(site("h100-sxm-80gb"), storage_bytes_per_s=STORED)),
@@ -216,6 +219,7 @@ SAID = {
     "max_num_seqs",
     "memory_bytes",
     "micro_batch",
+    "node_gpus",
     "precision",
     "replicas",
     "request_latency_p95",
