@@ -33,9 +33,10 @@ def weighed(name: str) -> tuple[Mapping[str, float], Mapping[str, float], str]:
     assert chosen is not None
     layout = chosen.detail
     if isinstance(layout, LimitedReplica):
-        needs = dict(layout.replica.needs(layout.limit))
-        del needs["sequences"]  # at the peak there are fewer
-        return layout.replica.times(layout.limit), needs, "limit."
+        times = layout.replica.times(layout.limit)
+        needs = layout.replica.needs(layout.limit)
+        at_peak = {"sequences", "closed_rate", "requests_in_second", "arrival_variation"}
+        return times, {n: v for n, v in needs.items() if n not in at_peak}, "limit."
     values = layout.values  # type: ignore[attr-defined]
     return values, {}, ""
 
