@@ -50,7 +50,7 @@ examples:
 # predictions (numpy), and then the page that says how far off those are, with a table of what
 # constants that were fitted again leave and one of how far two sources are apart (`make refitted`).
 # On one thread each: of several, on a busy machine, most wait for each other.
-anchors accuracy refitted efficiencies calibrate: export OMP_NUM_THREADS = 1
+anchors accuracy refitted efficiencies calibrate widths: export OMP_NUM_THREADS = 1
 POINTS ?= $(wildcard ../shared/data/accuracy/*_public*.csv bench/points/*_public*.csv)
 anchors:
 	$(PYTHON) -m gpuplan accuracy $(POINTS) --alone --calibrate gpuplan/sizing/data/anchors
@@ -76,6 +76,10 @@ OFFLINE ?= $(filter %inference_public.csv %inference_public2.csv,$(POINTS))
 calibrate:
 	PYTHONPATH=. $(PYTHON) bench/calibrate.py $(SERVED)
 	PYTHONPATH=. $(PYTHON) bench/offline.py $(OFFLINE)
+
+# How wide intervals of served times are, from sources that were left out; before `make anchors`.
+widths:
+	PYTHONPATH=. $(PYTHON) bench/widths.py $(SERVED)
 
 # The Ansible roles of a Slurm cluster and of hypervisors, linted and run: on a controller, and on a host
 # behind SSH. Six minutes, as root, after tests/tools/slurm-setup.

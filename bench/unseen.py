@@ -25,7 +25,7 @@ from gpuplan.accuracy.fit.calibrate import Pair, solve, usable
 from gpuplan.accuracy.metrics.serving import tpot, ttft
 from gpuplan.accuracy.metrics.serving_priors import PRIORS
 from gpuplan.accuracy.points.points import Case, read_points
-from gpuplan.accuracy.reckon import Reckoned
+from gpuplan.accuracy.reckon import Prior, Reckoned, corrected
 from gpuplan.sizing.calibration.anchors import Anchors, Features, Field
 from gpuplan.sizing.hardware.efficiency import WITHOUT_PEERS
 
@@ -60,7 +60,8 @@ class Serving:
         return [str(served.features[way]) for _, served in self.served[column]]
 
     def without(self, way: str, name: str) -> Iterator[tuple[int, list[Pair], np.ndarray]]:
-        """Of both times: every point by constants that did not see `name`, and which are of it."""
+        """Of both times: every point by constants that did not see `name`, not as a plan makes it,
+        which has others, and which are of it."""
         out = [np.array([n == name for n in self.names(c, way)]) for c in (0, 1)]
         constants = calibrate.fit_tokens(self.arrays[0], ~out[0])
         first = calibrate.fit_first(self.arrays[1], constants, ~out[1])
@@ -76,13 +77,13 @@ class Serving:
         rows = zip(self.served[column], self.reckoned[column], seconds, strict=True)
         for (point, _), answer, value in rows:
             assert isinstance(answer, Reckoned)
-            yield point, replace(answer, value=float(value) * 1e3)
+            yield point, replace(answer, value=float(value) * 1e3, best=None, planned=None)
 
 
 def answers(serving: Serving, way: str) -> list[list[Answer]]:
     answers_of: list[list[Answer]] = [[], []]
     for column, rest, gone in left_out(serving, way):
-        field = solved(column, rest)
+        field = solved(tuple(PRIORS.values())[column], rest)
         answers_of[column] += [scored(field, pair) for pair in gone]
     return answers_of
 
@@ -100,18 +101,15 @@ def left_out(serving: Serving, way: str) -> Iterator[tuple[int, list[Pair], list
             yield column, usable(rest, prior), usable(gone, prior)
 
 
-def solved(column: int, pairs: Sequence[Pair]) -> Field:
-    """The anchors of one of both times, with the widths of the bundled intervals."""
-    prior = tuple(PRIORS.values())[column]
+def solved(prior: Prior, pairs: Sequence[Pair]) -> Field:
+    """The anchors of these points, with the widths of the bundled intervals."""
     return solve(pairs, prior, Anchors()(prior.quantity).reaches)
 
 
 def scored(field: Field, pair: Pair) -> Answer:
     point, answer = pair
-    says = field.correction(answer.features)
-    value = answer.value * says.factor
-    inside = value * says.low <= point.value <= value * says.high
-    return answer.features, value / point.value - 1, inside
+    says = corrected(answer, field)
+    return answer.features, says.value / point.value - 1, says.low <= point.value <= says.high
 
 
 def exchanging(pair: Pair) -> bool:

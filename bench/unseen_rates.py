@@ -23,18 +23,16 @@ import fit_benchmarks
 import fit_training
 import numpy as np
 import offline as fit_offline
-from unseen import WAYS, cell
+from unseen import WAYS, cell, scored, solved
 
 from gpuplan.accuracy.data import benchmarks as benchmark_data
 from gpuplan.accuracy.data import offline as offline_data
-from gpuplan.accuracy.fit.calibrate import Pair, solve, usable
+from gpuplan.accuracy.fit.calibrate import Pair, usable
 from gpuplan.accuracy.fit.validate import reckoned
 from gpuplan.accuracy.metrics import steps
 from gpuplan.accuracy.points.points import Case, Point, read_points
 from gpuplan.accuracy.points.runs import by_run
 from gpuplan.accuracy.predict import PRIORS
-from gpuplan.accuracy.reckon import corrected
-from gpuplan.sizing.calibration.anchors import Anchors
 from gpuplan.sizing.data import training_speed
 
 Constants = dict[str, float]
@@ -155,12 +153,9 @@ def predicted(pairs: Sequence[Pair], gone: set[int]) -> Iterator[Answer]:
         by_quantity[pair[1].quantity].append(pair)
     for quantity, of in by_quantity.items():
         prior = PRIORS[quantity]
-        left = usable([pair for pair in of if id(pair[0]) not in gone], prior)
-        field = solve(left, prior, Anchors()(quantity).reaches)
-        for point, answer in usable([p for p in of if id(p[0]) in gone], prior):
-            says = corrected(answer, field)
-            inside = says.low <= point.value <= says.high
-            yield row_of((point, answer)), point.repository, says.value / point.value - 1, inside
+        field = solved(prior, usable([pair for pair in of if id(pair[0]) not in gone], prior))
+        for pair in usable([pair for pair in of if id(pair[0]) in gone], prior):
+            yield row_of(pair), pair[0].repository, *scored(field, pair)[1:]
 
 
 def judged(

@@ -8,10 +8,10 @@ from __future__ import annotations
 import difflib
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from enum import Enum
 
-from gpuplan.frozen import frozen
+from gpuplan.frozen import frozen, record
 from gpuplan.source import Origin, Place
 from gpuplan.units import plural
 
@@ -48,7 +48,7 @@ Remedy = tuple[Change, ...]
 AGAIN = "compile the stack again from its manifest"  # a help
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Diagnostic:
     """One problem. `label` stands beside the caret, `help` says what to do; `remedies` are those of
     its ways that change fields of a document, the nearest first."""

@@ -6,14 +6,14 @@ The engine in `policy` makes them. Reports and `plan.diff` read them, and nothin
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from datetime import date
 
 from gpuplan.diagnostics import Severity, count_severities
+from gpuplan.frozen import record
 from gpuplan.source import Origin
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Suppression:
     """The waiver that covers a verdict. `place` is its `FILE:LINE`; an inline one has no owner."""
 
@@ -29,7 +29,7 @@ class Suppression:
         return f"until {self.expires}{owner}: {self.reason} ({self.place})"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Verdict:
     """A finding in its place.
 
@@ -61,7 +61,7 @@ class Verdict:
         return f"{self.file}:{self.line}" if self.line else self.file
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class RuleInfo:
     """What a report says of a rule. `page` is its documentation as Markdown."""
 
@@ -72,7 +72,7 @@ class RuleInfo:
     severity: Severity
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Report:
     """All verdicts on some stacks, the gravest first; waived ones among them."""
 

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import MISSING, Field, FrozenInstanceError, dataclass, field, fields
 from functools import cache, partial
 from inspect import get_annotations
+from operator import attrgetter
 from typing import Any, TypeVar, dataclass_transform
 
 T = TypeVar("T")
@@ -32,7 +33,7 @@ def _made(cls: type[T], init: Callable[..., None]) -> type[T]:
     text = cls.__doc__
     cls.__doc__ = text or cls.__name__  # else `dataclass` puts a signature there, slowly
     kinds = get_annotations(cls)
-    plain = not any("Var" in kind for kind in kinds.values())
+    plain = all(isinstance(kind, str) and "Var" not in kind for kind in kinds.values())
     if plain:  # `dataclass` searches each text for the two kinds that are no fields, slowly
         cls.__annotations__ = dict.fromkeys(kinds, object)
     made: Any = dataclass(init=False, repr=False, eq=False, slots=True, kw_only=True)(cls)
@@ -41,28 +42,33 @@ def _made(cls: type[T], init: Callable[..., None]) -> type[T]:
         for item in fields(made):
             item.type = kinds.get(item.name, item.type)
     made.__doc__ = text
-    made.__init__, made.__setattr__, made.__delattr__ = init, _refuse, _refuse
+    made.__init__ = _checked(init) if hasattr(made, "__post_init__") else init
+    made.__setattr__, made.__delattr__ = _refuse, _refuse
     made.__eq__, made.__hash__, made.__reduce__ = _equal, _hash, _reduce
     if made.__repr__ is object.__repr__:
         made.__repr__ = _repr
     return typing.cast(type[T], made)
 
 
+Put = tuple[str, Callable[[Any, Any], None], Callable[[], Any] | None]
+
+
 @cache
-def _defaults(kind: Any) -> tuple[tuple[str, Callable[[], Any] | None], ...]:
-    """The fields of a record's class, with what makes their defaults."""
+def _puts(kind: Any) -> tuple[Put, ...]:
+    """The fields of a record's class: name, what writes it, what makes its default."""
 
     def default(item: Field[Any]) -> Callable[[], Any] | None:
         if item.default_factory is not MISSING:
             return item.default_factory
         return None if item.default is MISSING else lambda: item.default
 
-    return tuple((item.name, default(item)) for item in fields(kind))
+    return tuple((i.name, getattr(kind, i.name).__set__, default(i)) for i in fields(kind))
 
 
 @cache
-def _compared(kind: Any) -> tuple[str, ...]:
-    return tuple(item.name for item in fields(kind) if item.compare)
+def _compared(kind: Any) -> Callable[[Any], Any]:
+    names = [item.name for item in fields(kind) if item.compare]
+    return attrgetter(*names) if names else lambda _: ()
 
 
 def _kind(self: object) -> Any:
@@ -70,25 +76,38 @@ def _kind(self: object) -> Any:
 
 
 def _init(self: Any, **given: Any) -> None:
-    place = object.__setattr__
-    for name, default in _defaults(_kind(self)):
+    puts = _puts(_kind(self))
+    for name, put, default in puts:
         if name in given:
-            place(self, name, given.pop(name))
+            put(self, given[name])
         elif default is not None:
-            place(self, name, default())
+            given[name] = value = default()
+            put(self, value)
         else:
             raise TypeError(f"{type(self).__name__} needs '{name}'")
-    if given:
-        raise TypeError(f"{type(self).__name__} has no {', '.join(given)}")
+    if len(given) > len(puts):
+        unknown = given.keys() - {name for name, _, _ in puts}
+        raise TypeError(f"{type(self).__name__} has no {', '.join(sorted(unknown))}")
 
 
 def _init_by_position(self: Any, *values: Any, **given: Any) -> None:
-    names = [name for name, _ in _defaults(_kind(self))]
-    if len(values) > len(names):
-        raise TypeError(f"{type(self).__name__} has {len(names)} fields, not {len(values)}")
-    _init(self, **dict(zip(names, values, strict=False)), **given)
-    if (after := getattr(self, "__post_init__", None)) is not None:
-        after()
+    puts = _puts(_kind(self))
+    if len(values) == len(puts) and not given:
+        for (_, put, _), value in zip(puts, values, strict=True):
+            put(self, value)
+    elif len(values) > len(puts):
+        raise TypeError(f"{type(self).__name__} has {len(puts)} fields, not {len(values)}")
+    else:
+        named = zip(puts, values, strict=False)
+        _init(self, **{name: value for (name, _, _), value in named}, **given)
+
+
+def _checked(init: Callable[..., None]) -> Callable[..., None]:
+    def made(self: Any, *values: Any, **given: Any) -> None:
+        init(self, *values, **given)
+        self.__post_init__()
+
+    return made
 
 
 def _refuse(self: Any, name: str, *_: Any) -> None:
@@ -98,18 +117,19 @@ def _refuse(self: Any, name: str, *_: Any) -> None:
 def _equal(self: Any, other: object) -> Any:
     if type(self) is not type(other):
         return NotImplemented
-    return all(getattr(self, n) == getattr(other, n) for n in _compared(_kind(self)))
+    values = _compared(_kind(self))
+    return values(self) == values(other)
 
 
 def _hash(self: Any) -> int:
-    return hash(tuple(getattr(self, n) for n in _compared(_kind(self))))
+    return hash(_compared(_kind(self))(self))
 
 
 def _repr(self: Any) -> str:
-    values = (f"{n}={getattr(self, n)!r}" for n, _ in _defaults(_kind(self)))
+    values = (f"{n}={getattr(self, n)!r}" for n, _, _ in _puts(_kind(self)))
     return f"{type(self).__qualname__}({', '.join(values)})"
 
 
 def _reduce(self: Any) -> Any:
-    values = {n: getattr(self, n) for n, _ in _defaults(_kind(self))}
+    values = {n: getattr(self, n) for n, _, _ in _puts(_kind(self))}
     return partial(_kind(self), **values), ()

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from gpuplan.frozen import frozen
+
 Path = tuple[str | int, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Span:
     """A half-open range of text; lines and columns count from 1, columns in characters."""
 
@@ -21,7 +23,7 @@ class Span:
     end_column: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Origin:
     """A node of a document, by path from the document's root; `key` points at the node's key."""
 
@@ -36,7 +38,7 @@ class Origin:
         return Origin(self.document, (*self.path, *parts))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Place:
     """A span of a named text, for problems found before a document has a tree."""
 

@@ -6,8 +6,9 @@ name (docs/adding-a-backend.md).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal, NamedTuple
+
+from gpuplan.frozen import record
 
 
 class Ignored(NamedTuple):
@@ -30,7 +31,7 @@ NO_RACKS = Ignored("rack_power", "the cloud feeds its own racks")
 OF_CLOUDS = (NO_SLURM, NO_QUADLET, NO_ANSIBLE, NO_VGPUS, NO_DOMAINS, NO_RACKS)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Target:
     """Where a stack may run.
 

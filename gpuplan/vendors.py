@@ -7,8 +7,9 @@ in `gpuplan.backends.helm`; nothing else of gpuplan knows a vendor by name (docs
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal, NamedTuple
+
+from gpuplan.frozen import record
 
 
 class Format(NamedTuple):
@@ -18,7 +19,7 @@ class Format(NamedTuple):
     architectures: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Vendor:
     """`name` is that of the catalogue's files, `title` what people call it.
 

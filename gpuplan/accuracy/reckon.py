@@ -9,6 +9,8 @@ from gpuplan.plan.model import Basis, Estimate, record
 from gpuplan.sizing.calibration.anchors import Correction, Features, Field, Term
 from gpuplan.sizing.evidence.formula import canonical
 
+Ends = tuple[float, float]  # of a 90 % interval, in standard deviations
+
 
 @record
 class Reckoned:
@@ -63,7 +65,9 @@ class Prior:
     measured by leaving the next narrower one out; of the narrowest, the points' `split_group`; of
     those without the text `apart`, where there is one, by leaving every value of it out.
     `ends` are the quantiles of the errors that an interval spans, nine tenths of them, for each
-    value of the text `by` its own; to either side it spans `least` standard deviations. Measured
+    value of the text `by` its own; to either side it spans `least` standard deviations. Of some of
+    those values the ends are known, `held`: with a point of one's own of the group, and without.
+    Measured
     values above `most`, in the row's unit, are of something else and correct nothing. `unit` of the
     anchors, where it is not that of the rows."""
 
@@ -73,6 +77,7 @@ class Prior:
     reaches: tuple[tuple[tuple[str, ...], bool], ...]
     ends: tuple[float, float] = (0.04, 0.96)
     by: str = ""
+    held: tuple[tuple[str, tuple[Ends, Ends]], ...] = ()
     apart: str = ""
     least: float = 1.2
     most: float = math.inf

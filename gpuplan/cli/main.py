@@ -57,7 +57,7 @@ def verb_module(name: str) -> object:
 
 
 def build_parser(only: str | None = None) -> argparse.ArgumentParser:
-    """The parser; with `only`, the other verbs are named but not imported."""
+    """The parser; of the verb `only` alone, where it is one."""
     parser = argparse.ArgumentParser(
         prog="gpuplan",
         description=DESCRIPTION,
@@ -65,8 +65,10 @@ def build_parser(only: str | None = None) -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--version", action="version", version=f"gpuplan {__version__}")
-    verbs = parser.add_subparsers(dest="verb", metavar="VERB", required=True)
-    for name, summary in VERBS.items():
+    # with the name of the program, since argparse writes a usage to learn it
+    verbs = parser.add_subparsers(dest="verb", metavar="VERB", required=True, prog="gpuplan")
+    for name in VERBS if only not in VERBS else (only,):
+        summary = VERBS[name]
         child = verbs.add_parser(
             name, help=summary, formatter_class=argparse.RawDescriptionHelpFormatter
         )

@@ -119,10 +119,12 @@ def resolve(tree: Any, secrets: Mapping[str, str]) -> Any:
 
 
 def _leaves(node: Any) -> Iterator[Any]:
-    if isinstance(node, Mapping):
+    if isinstance(node, str | int | float):  # most of a tree, and quicker than a protocol
+        yield node
+    elif isinstance(node, Mapping):
         for value in node.values():
             yield from _leaves(value)
-    elif isinstance(node, Sequence) and not isinstance(node, str):
+    elif isinstance(node, Sequence):
         for value in node:
             yield from _leaves(value)
     else:

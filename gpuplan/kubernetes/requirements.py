@@ -72,11 +72,13 @@ def release(objects: Iterable[KubernetesObject], components: Iterable[Component]
 
 
 def _fields(tree: Any) -> Iterator[str]:
+    if isinstance(tree, str | int | float):  # most of a tree, and quicker than a protocol
+        return
     if isinstance(tree, Mapping):
         for name, value in tree.items():
             yield name
             yield from _fields(value)
-    elif isinstance(tree, Sequence) and not isinstance(tree, str):
+    elif isinstance(tree, Sequence):
         for value in tree:
             yield from _fields(value)
 

@@ -1,6 +1,5 @@
 """What every document of a manifest is made of."""
 
-from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, GetCoreSchemaHandler, GetJsonSchemaHandler
@@ -72,7 +71,7 @@ LabelKey = Annotated[str, Field(pattern=LABEL_KEY, max_length=253, description=R
 QueueName = Annotated[str, Field(pattern=CLASS_NAME, max_length=63, description=RULES[CLASS_NAME])]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Shorthand:
     """Accept a bare number or text where a mapping with `field` is meant; the schema says so."""
 

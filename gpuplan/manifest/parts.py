@@ -1,10 +1,10 @@
 """The parts of a workload: its model, engine and data, a training run, notebooks, overrides."""
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import Field
 
+from gpuplan.frozen import frozen
 from gpuplan.manifest.base import (
     Count,
     Document,
@@ -176,7 +176,7 @@ class ModelDimensions(Document):
     )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ModelShorthand(Shorthand):
     """A bare text is a path when it looks like one, else a bundled name."""
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import date
 from textwrap import dedent
 from typing import Generic, TypeVar
 
-from gpuplan.frozen import frozen
-from gpuplan.plan.model import Plan, record
+from gpuplan.frozen import frozen, record
+from gpuplan.plan.model import Plan
 from gpuplan.plan.outside.objects import Written
 from gpuplan.render.tree import FileTree
 from gpuplan.source import Origin
@@ -130,7 +130,7 @@ class Ledger:
     thresholds: Mapping[str, int]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Rule(Generic[S]):
     identifier: str
     name: str

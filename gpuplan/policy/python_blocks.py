@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import warnings
 from collections import Counter
+from functools import cached_property
 
 from gpuplan.policy.api import EXPANDED, KEYS, Block, Entry, Unreadable
 from gpuplan.render.tree import File
@@ -59,7 +60,11 @@ class _Reader(ast.NodeVisitor):
         self.blocks: list[Block] = []
         self.trail: list[str] = []
         self.resources: list[str] = []
-        self.constants = _constants(tree)
+        self.tree = tree
+
+    @cached_property
+    def constants(self) -> dict[str, ast.expr]:
+        return _constants(self.tree)
 
     def _block(
         self, kind: str, node: ast.expr | ast.stmt, pairs: list[tuple[str, ast.expr]]

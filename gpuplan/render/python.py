@@ -7,6 +7,7 @@ become literals by escaping, so no text can leave its quotes.
 from __future__ import annotations
 
 import keyword
+import math
 import re
 import textwrap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -114,8 +115,9 @@ def _character(char: str, quote: str) -> str:
     return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
 
 
-def _flat(value: Expression) -> str | None:
-    """`value` on one line, or None when a comment in it needs lines of its own."""
+def _flat(value: Expression, room: float = math.inf) -> str | None:
+    """`value` on one line, or None when a comment in it needs lines of its own, or when its entries
+    need more than `room` characters."""
     if isinstance(value, Commented):
         return None
     if isinstance(value, str):
@@ -125,11 +127,16 @@ def _flat(value: Expression) -> str | None:
     if isinstance(value, Name):
         return value.text
     opening, entries, closing = _parts(value)
-    pieces = [_flat(entry) for _, entry in entries]
-    if None in pieces:
-        return None
-    joined = ", ".join(f"{name}{piece}" for (name, _), piece in zip(entries, pieces, strict=True))
-    return f"{opening}{joined}{closing}"
+    pieces = []
+    for name, entry in entries:
+        piece = _flat(entry, room)
+        if piece is None:
+            return None
+        pieces.append(f"{name}{piece}")
+        room -= len(pieces[-1])
+        if room < 0:
+            return None
+    return f"{opening}{', '.join(pieces)}{closing}"
 
 
 def _parts(value: Expression) -> tuple[str, list[tuple[str, Expression]], str]:
@@ -151,7 +158,7 @@ def _lines(value: Expression, indent: int, lead: str, trail: str) -> Iterator[st
         yield comment(value.comment, indent)
         yield from _lines(value.value, indent, lead, trail)
         return
-    flat = _flat(value)
+    flat = _flat(value, WIDTH)
     whole = None if flat is None else f"{pad}{lead}{flat}{trail}"
     if whole is not None and (width(whole) <= WIDTH or not _can_break(value)):
         yield whole

@@ -10,9 +10,12 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable
 from decimal import Decimal
 from functools import cache, lru_cache
 from json.encoder import encode_basestring
+from types import NoneType
+from typing import Any
 
 Scalar = str | int | float | Decimal | bool | None
 Data = Scalar | list["Data"] | tuple["Data", ...] | dict[str, "Data"]
@@ -48,15 +51,7 @@ def _text(text: str) -> str:
 def scalar(value: Scalar, *, flow: bool = False) -> str:
     if isinstance(value, str):
         return quoted(value) if flow else _text(value)
-    if value is None:
-        return "null"
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, float):
-        return _float(value)
-    if isinstance(value, Decimal):
-        return f"{value.normalize():f}"
-    return str(value)
+    return _PLAINLY.get(type(value), str)(value)
 
 
 def _float(value: float) -> str:
@@ -65,6 +60,14 @@ def _float(value: float) -> str:
         return str(int(value))
     digits, exponent, power = repr(value).partition("e")
     return f"{digits}{'' if '.' in digits or not exponent else '.0'}{exponent}{power}"
+
+
+_PLAINLY: dict[type, Callable[[Any], str]] = {
+    NoneType: lambda _: "null",
+    bool: lambda value: "true" if value else "false",
+    float: _float,
+    Decimal: lambda value: f"{value.normalize():f}",
+}
 
 
 @cache
@@ -120,9 +123,8 @@ def _entry(head: str, value: Data, indent: int, out: list[str]) -> None:
     if not isinstance(value, _NESTED):
         out.append(f"{head} {scalar(value)}")
         return
-    flow = _flow(value)
-    short = flow is not None and len(head) + 1 + len(flow) <= WIDTH
-    if flow is not None and (not value or (short and not isinstance(value, dict))):
+    flow = None if value and isinstance(value, dict) else _flow(value)
+    if flow is not None and (not value or len(head) + 1 + len(flow) <= WIDTH):
         out.append(f"{head} {flow}")
         return
     out.append(head)

@@ -159,7 +159,8 @@ def _names(loaded: Loaded, *, emitted: bool) -> Iterator[Diagnostic]:
     root = Origin(loaded.document)
     if emitted:
         yield from target_problems(loaded.manifest.platform.target, root)
-    workloads = [w.model_dump(include={"name", "renamed_from"}) for w in loaded.manifest.workloads]
+    specs = loaded.manifest.workloads
+    workloads = [{"name": w.name, "renamed_from": w.renamed_from} for w in specs]
     yield from same_names(workloads, root.child("workloads"))
     yield from chain_problems(loaded.manifest.workloads, root.child("workloads"))
     yield from reservation_problems(loaded.manifest, root)

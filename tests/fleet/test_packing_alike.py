@@ -104,6 +104,16 @@ def test_a_full_fleet_is_packed_by_its_own_amounts(always: None) -> None:
     assert result.merged is None
 
 
+def test_who_fits_no_host_is_in_no_kind_that_is_merged(always: None) -> None:
+    """It is refused, and the others are merged as if it were not there."""
+    asked = differing(3)
+    wide = ask("wide", 2, whole(1, cores=500))
+    result = checked(replace(asked, requests=(wide, *asked.requests)))
+    assert [(r.request, r.numbers) for r in result.refused] == [("wide", (0, 1))]
+    assert result.merged is not None
+    assert result.merged == checked(asked).merged
+
+
 def test_it_is_said_with_what_it_costs() -> None:
     problem = fleet("distinct", 300, 5)
     result = checked(problem)

@@ -15,7 +15,7 @@ from gpuplan.fleet.problem import Card, HostType, NumaCapacity, Option, Problem
 from gpuplan.fleet.solver.answer import answer
 from gpuplan.fleet.solver.classes import SHARED, Fleet, compile_fleet
 from gpuplan.fleet.solver.improve import Packer
-from gpuplan.fleet.solver.model import Columns, solve
+from gpuplan.fleet.solver.model import Columns, without_integers
 from gpuplan.fleet.solver.nodes.contents import Content, Item, sites_of
 from gpuplan.fleet.solver.nodes.cover import Cover
 from gpuplan.fleet.solver.nodes.generate import Generator, limits
@@ -23,13 +23,14 @@ from gpuplan.fleet.solver.nodes.pricing import Pricing
 from gpuplan.fleet.solver.nodes.seat import seat
 from gpuplan.fleet.solver.nodes.seen import contents_of
 from gpuplan.fleet.solver.nodes.spread import Spread
-from gpuplan.fleet.solver.outline.formulate import SCALE
+from gpuplan.fleet.solver.outline.formulate import EPSILON, SCALE, unplaced_hosts
 from gpuplan.fleet.solver.outline.master import whole_outline
 from gpuplan.fleet.solver.run import construct
 from gpuplan.fleet.solver.state import State
 from gpuplan.sharing.geometry import reachable
 from gpuplan.sharing.modes import Mode
 from tests.fleet.test_packing_core import GB, SEVEN, UNIFORM, USD, ask, problem
+from tests.fleet.test_packing_tight import tight
 from tests.support.packing_check import faults
 
 SEEDS = range(12)
@@ -192,7 +193,7 @@ def test_what_is_generated_costs_as_little_as_all_contents(number: int) -> None:
             terms.update({column: n} if n else {})
     for terms, request in zip(rows, asked.requests, strict=True):
         model.row(request.count, float("inf"), terms)
-    least = solve(model, integer=False, gap=0.0).objective
+    least = without_integers(model)
     found = generator(fleet).generate(0.0)
     most = 2 * least if grouped else least  # hosts for each of a group may be more
     assert least * 0.999 <= found.objective <= most * 1.001
@@ -230,6 +231,98 @@ def test_what_is_forbidden_is_in_no_answer(number: int) -> None:
     for column in cover.contents:
         cover.forbid(column)
     assert {cover.solve().values[column] for column in cover.contents} == {0.0}
+
+
+# --- the linear model against one that is made anew -------------------------------------------
+
+
+def covers(*, grouped: bool) -> Iterator[Generator]:
+    """Of fleets of several host types with every rule, too small ones among them."""
+    for seed in range(40):
+        asked = tight(seed)
+        alone = tuple(replace(r, spread=None) for r in asked.requests)
+        fleet = compile_fleet(asked if grouped else replace(asked, requests=alone))
+        sites = sites_of(whole_outline(fleet).model)
+        if sites.inside:
+            available = [chassis.available for chassis in fleet.chassis]
+            made = Generator(fleet, sites, Cover(fleet, available, sites.all))
+            for content in sites.across:
+                made.cover.add(content)
+            yield made
+
+
+def cost_of(fleet: Fleet, content: Content) -> float:
+    chassis = fleet.chassis[content.site[0]]
+    return EPSILON * content.gpus * chassis.cost / chassis.gpus / SCALE
+
+
+def anew(cover: Cover) -> float:
+    """The least cost of what is left to cover by the contents that there are, but for groups."""
+    fleet, model = cover.fleet, Columns()
+    dearest = max(chassis.cost for chassis in fleet.chassis) / SCALE
+    demand = {
+        kind.index: {model.column(unplaced_hosts(fleet, kind) * dearest): 1.0}
+        for kind in fleet.classes
+    }
+    hosts = {kind: model.column(fleet.chassis[kind[0]].cost / SCALE) for kind in cover.hosts}
+    nodes = {site: {hosts[site[:2]]: -float(cover.on_host(site))} for site in cover.taken}
+    for content in cover.contents.values():
+        column = model.column(cost_of(fleet, content))
+        nodes[content.site][column] = content.spans
+        for kind, number in content.counts.items():
+            if number and cover.left[kind]:
+                demand[kind][column] = min(number, cover.left[kind])
+    for kind, terms in demand.items():
+        model.row(cover.left[kind], float("inf"), terms)
+    for site, terms in nodes.items():
+        model.row(-float("inf"), -cover.taken[site], terms)
+    for chassis, number in enumerate(cover.available):
+        of = {column: 1.0 for kind, column in hosts.items() if kind[0] == chassis}
+        if number is not None:
+            model.row(-float("inf"), number, of)
+    return without_integers(model)
+
+
+def test_what_is_left_costs_as_much_as_in_a_model_of_that_alone() -> None:
+    """While contents are chosen, one of the fullest after the other."""
+    steps = 0
+    for made in covers(grouped=False):
+        cover = made.cover
+        answer = made.generate(0.0)
+        while any(cover.left.values()):
+            assert answer.objective == pytest.approx(anew(cover))
+            fullest = max(cover.contents, key=lambda c: answer.values[c], default=None)
+            if fullest is None or answer.values[fullest] < 1e-6:
+                break
+            cover.choose(fullest, 1)
+            answer, steps = cover.solve(), steps + 1
+    assert steps > 20
+
+
+def test_an_answer_is_one_of_hosts_that_there_are_and_its_worths_pay_for_its_contents() -> None:
+    """Groups too: no host less than none, and what is on a node is worth what the node costs."""
+    seen = 0
+    for made in covers(grouped=True):
+        cover, fleet = made.cover, made.fleet
+        answer = made.generate(0.0)
+        assert min(answer.values) >= -1e-6
+        for host, column in cover.hosts.items():
+            most = cover.available[host[0]]
+            assert answer.values[column] <= (float("inf") if most is None else most) + 1e-6
+        for site, price in answer.price.items():
+            of = [(c, each) for c, each in cover.contents.items() if each.site == site]
+            nodes = sum(answer.values[c] * each.spans for c, each in of)
+            assert nodes <= answer.values[cover.hosts[site[:2]]] * cover.on_host(site) + 1e-6
+            worth = answer.at(site[0])
+            for column, content in of:
+                paid = content.spans * price + cost_of(fleet, content)
+                counts = content.counts.items()
+                gets = sum(worth[kind] * min(n, cover.left[kind]) for kind, n in counts)
+                assert gets <= paid + 1e-5
+                if answer.values[column] > 1e-6:
+                    assert gets == pytest.approx(paid, abs=1e-5)
+                    seen += 1
+    assert seen > 20
 
 
 # --- how often each is chosen -----------------------------------------------------------------
@@ -305,11 +398,14 @@ def test_what_hosts_without_end_can_hold_is_covered(seed: int) -> None:
 
 
 class Rows(Columns):
-    """A program that keeps the rows that are added to it."""
+    """A program that keeps the rows that are added to it, as they are changed."""
 
     def add_row(self, low: float, high: float, terms: dict[int, float]) -> int:
-        self.row(low, high, dict(terms))
+        super().row(low, high, dict(terms))
         return len(self.rows) - 1
+
+    def row(self, row: int, low: float, high: float) -> None:  # type: ignore[override]
+        self.rows[row] = (low, high, self.rows[row][2])
 
 
 @pytest.mark.parametrize("seed", range(12))
@@ -337,6 +433,7 @@ def test_more_of_a_group_than_hosts_hold_is_cut_and_nothing_that_they_hold(seed:
         for grouped, alone in ((1, 0), (2, 1), (0, 3), (2, 4))
     ]
     columns = [made.column(1.0) for _ in contents]
+    spread.paid[hosts] = paid = draw.choice((0, 1, 2))
     number = [draw.choice((0.0, 0.5, 1.0, 2.0)) for _ in contents]
     there = draw.choice((0.5, 1.0, 1.5, 2.0, 3.0))
     values = [there, *number]
@@ -351,6 +448,11 @@ def test_more_of_a_group_than_hosts_hold_is_cut_and_nothing_that_they_hold(seed:
         assert stand + terms[hosts] * there > high
         for whole in range(6):
             assert min(whole, 4) + min(whole, 2) + terms[hosts] * whole <= high + 1e-9
+        assert spread.less([-0.5]) == {(group.index, 0): -0.5}
+        for content, items in zip(contents, (1, 2, 3, 1), strict=True):
+            spread.choose(program, content, dict.fromkeys(content.counts, items))  # type: ignore[arg-type]
+            high -= items if group.index in content.counts else 0
+            assert program.rows[0][1] == max(high, terms[hosts] * paid)
 
 
 # --- contents onto hosts, and what stands there ------------------------------------------------

@@ -167,7 +167,16 @@ def test_ways_of_sharing_that_not_all_hosts_have_are_named() -> None:
 
 @pytest.mark.parametrize(
     ("count", "part", "further"),
-    [(30, 0.1, 3), (31, 0.1, 4), (7, 0.0, 0), (1, 0.5, 1), (3, 1.0, 3), (1, 4e-6, 1)],
+    [
+        (30, 0.1, 3),
+        (31, 0.1, 4),
+        (7, 0.0, 0),
+        (1, 0.5, 1),
+        (3, 1.0, 3),
+        (1, 4e-6, 1),
+        (1, 1e-6, 1),
+        (1, 4e-7, 0),
+    ],
 )
 def test_room_for_growth_is_rounded_up_but_for_the_noise_of_floats(
     count: int, part: float, further: int

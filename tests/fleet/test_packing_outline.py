@@ -234,6 +234,26 @@ def test_units_are_dealt_to_the_least_loaded_nodes(seed: int) -> None:
     assert max(used) - min(used) <= most
 
 
+@pytest.mark.parametrize("seed", range(8))
+def test_everybody_is_dealt_a_place_where_gpus_alone_are_short(seed: int) -> None:
+    """On nodes of two sizes, in two modes, for two teams of which one has hosts of its own."""
+    draw = Random(seed)
+    kinds = (
+        replace(host("even", nodes=(1, 3), cost=4 * USD), available=draw.choice((None, 1))),
+        host("other", nodes=(2,), cost=3 * USD),
+    )
+    options = [share(part, cores=0) for part in ("1g", "2g", "3g")]
+    options += [replace(share(part, cores=0), mode="vgpu") for part in ("8q", "24q")]
+    more = ({"tenant": "red"}, {"tenant": "red"}, {"tenant": "blue", "isolation": "node"})
+    asked = [
+        ask(f"r{n}", draw.randint(1, 9), replace(o, memory_bytes=0), **draw.choice(more))
+        for n, o in enumerate(options)
+    ]
+    asked.append(ask("own", draw.randint(1, 4), whole(1, cores=0)))
+    _, left = _dealt(problem(kinds, *asked, modes=(SEVEN, UNIFORM)))
+    assert left == 0
+
+
 def test_the_largest_units_are_dealt_first() -> None:
     """Two GPUs on each node would leave no room for three."""
     asked = (ask("two", 2, whole(2)), ask("three", 1, whole(3)), ask("one", 1, whole(1)))
@@ -282,7 +302,7 @@ def test_a_search_that_takes_too_long_is_stopped_and_says_so() -> None:
     for sack in range(5):
         terms = {c: float(s + draw.randint(0, 200)) for c, s in zip(columns, sizes, strict=True)}
         model.row(0, sum(sizes) / 3 + sack, terms)
-    first, later = (solve(model, integer=True, gap=0, looks=looks) for looks in (1, 100))
+    first, later = (solve(model, gap=0, looks=looks) for looks in (1, 100))
     assert {first.status, later.status} <= set(CUT_SHORT)
     assert first.objective > later.objective >= later.bound
 

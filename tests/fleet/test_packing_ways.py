@@ -8,10 +8,11 @@ from itertools import product
 
 import pytest
 
-from gpuplan.fleet.problem import Problem, Request, Ways
+from gpuplan.fleet.problem import Problem, Request, Result, Ways
 from gpuplan.fleet.solver import pack, pack_ways
 from gpuplan.fleet.solver.ways import chosen, standing
 from tests.fleet.test_packing_core import USD, ask, host, problem, share, whole
+from tests.support.packing_check import faults
 
 SMALL, BIG = host("small", cost=3 * USD), host("large", "big", nodes=(4,), cost=8 * USD)
 
@@ -60,6 +61,59 @@ def test_no_selection_costs_less_than_the_bound_nor_less_than_the_answer(seed: i
     costs = [pack(chosen(every, s)).cost for s in product(range(3), repeat=3)]
     assert result.bound <= min(costs)
     assert result.cost == min(costs)
+
+
+def mixed(seed: int) -> Problem:
+    """Equal workloads, others in ways of one request or two, requests that have no choice, one of
+    them too wide for any host; on few or many hosts of three types."""
+    draw = random.Random(seed)
+    hosts = tuple(
+        replace(kind, cost=draw.randint(2, 12) * USD, available=draw.choice((None, None, 2)))
+        for kind in (host("wide", nodes=(8,)), host("small"), host("large", "big", nodes=(4,)))
+    )
+    options = (whole(1), whole(2), whole(1, gpu="big"), share("3g"), share("1g"))
+
+    def way(name: str) -> tuple[Request, ...]:
+        first, *rest = draw.sample(options, k=draw.choice((1, 1, 2)))
+        more = {"tenant": "red", "isolation": draw.choice(("shared", "shared", "node"))}
+        own = ask(name, draw.randint(1, 3), first, growth=draw.choice((0, 0, 1)), **more)
+        return (own, *(ask(f"{name}-more", 1, o, **more) for o in rest))
+
+    def named(ways: Ways, name: str) -> Ways:
+        old = ways.ways[0][0].name
+        return Ways(
+            ways=tuple(
+                tuple(replace(r, name=r.name.replace(old, name)) for r in each)
+                for each in ways.ways
+            )
+        )
+
+    two, other = (Ways(ways=tuple(way(name) for _ in range(2))) for name in ("a", "b"))
+    many = (two, named(two, "c"), other)
+    plain = [ask("plain", draw.randint(1, 3), draw.choice(options), tenant="blue")]
+    plain += [ask("never", 2, whole(9))] if draw.random() < 0.5 else []
+    requests = (*plain, *(r for each in many for r in each.ways[0]))
+    return replace(problem(hosts, *requests), ways=many)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_no_selection_places_more_or_costs_less(seed: int) -> None:
+    """And where all find a place, the bounds are those of every selection, and that of the cost
+    proves that none costs less."""
+    asked = mixed(seed)
+    settled, result = pack_ways(asked)
+    assert faults(settled, result) == []
+
+    def key(result: Result) -> tuple[int, int]:
+        return sum(len(r.numbers) for r in result.refused if r.request != "never"), result.cost
+
+    every = [pack(chosen(asked, s)) for s in product(range(2), repeat=3)]
+    assert key(result) == min(map(key, every))
+    assert settled in [chosen(asked, s) for s in product(range(2), repeat=3)]
+    if not result.refused:
+        assert result.bound == result.cost
+        placing = [e for e in every if not e.refused]
+        assert result.bound_hosts <= min(sum(n for _, n in e.hosts) for e in placing)
 
 
 def test_a_way_of_two_requests_and_one_of_one_stand_for_each_other() -> None:

@@ -90,6 +90,17 @@ def test_what_the_solver_searches_by_chance_is_not_mutated(tmp_path: Path) -> No
     assert one == (6, code.splitlines()[5].index("7"))
 
 
+def test_the_clock_ends_a_search_a_look_sooner_or_later_but_ends_it(tmp_path: Path) -> None:
+    folder = tmp_path / "gpuplan/fleet/solver"
+    folder.mkdir(parents=True)
+    (folder / "module.py").write_text("if self.work <= 0:\n    done()\n", encoding="utf-8")
+    drawn = [sample([folder / "module.py"], tmp_path, None, seed) for seed in range(20)]
+    assert {m.operator for each in drawn for m in each} == {
+        "ReplaceComparisonOperator_LtE_Gt",
+        "AddNot",
+    }
+
+
 def test_the_edge_of_a_tolerance_stays_and_its_side_does_not(tmp_path: Path) -> None:
     code = "a = b > c + 1e-9\nd = b > c + 1\n"
     near, whole = (

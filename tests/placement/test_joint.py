@@ -116,6 +116,17 @@ def cases() -> Iterator[Case]:
             yield Case(prices, sizes)
 
 
+def even() -> Iterator[Case]:
+    """Prices and sizes of which several combinations cost the same."""
+    draw = random.Random(7)
+    for count in (1, 2, 2, 3):
+        for _ in range(8):
+            prices = {name: draw.choice((1.0, 1.0, 2.0)) for name in NAMES}
+            yield Case(
+                prices, tuple({n: draw.choice((2, 4, 8, 16)) for n in NAMES} for _ in range(count))
+            )
+
+
 CASES = list(cases())
 
 
@@ -135,7 +146,7 @@ def test_the_cheapest_combination_is_chosen_and_each_pays_its_part() -> None:
 def test_what_is_not_looked_at_could_not_have_been_better(budget: Decimal | None) -> None:
     """Of every combination of three workloads the best, though most are never weighed whole."""
     looked = combinations = 0
-    for case in CASES:
+    for case in (*CASES, *even()):
         searches, every, _ = case.answer()
         weigher = Weigher(
             searches, Site(target="kubernetes", gpus=every.offers, fabric=None), budget
@@ -152,6 +163,26 @@ def test_what_is_not_looked_at_could_not_have_been_better(budget: Decimal | None
             looked += len(fresh.seen)
             combinations += len(list(product(*options)))
     assert looked < combinations / 2
+
+
+def test_where_the_work_ends_no_combination_costs_less_than_is_said() -> None:
+    """Nor is less said than the GPUs of each workload cost at least; with no work none is done."""
+    ended = 0
+    for case in CASES:
+        searches, every, _ = case.answer()
+        options = [[c for _, group in s.groups for c in group] for s in searches]
+        best = min(map(every, product(*options)), key=lambda o: o.rank)
+        gpus = sum(min(case.prices[n] * g for n, g in sizes.items()) for sizes in case.sizes)
+        for limit in range(8):
+            fresh = Weigher(searches, Site(target="kubernetes", gpus=every.offers, fabric=None))
+            start = fresh([each[-1] for each in options])
+            before = fresh.looks
+            found, least = searched(start, options, fresh, limit)
+            assert found.rank <= start.rank
+            assert min(gpus, found.cost) * (1 - 1e-9) <= least <= best.cost * (1 + 1e-9)
+            assert fresh.looks <= before + (limit + len(options) if limit else 0)
+            ended += least < found.cost
+    assert ended > 50
 
 
 def test_of_many_combinations_that_take_as_much_the_one_with_most_room_is_found() -> None:
@@ -201,7 +232,7 @@ def test_an_alternative_costs_its_workload_what_the_plan_would_cost_more() -> No
 
 def test_a_type_is_chosen_below_the_price_that_is_named_and_not_above() -> None:
     named = 0
-    for case in CASES:
+    for case in (*CASES, *even()):
         searches, weigher, outcome = case.answer()
         for place in range(len(searches)):
             for item in alternatives(searches[place], weigher, outcome, place):
@@ -220,6 +251,15 @@ def test_a_type_is_chosen_below_the_price_that_is_named_and_not_above() -> None:
                     uses, rest = case.least(place, item.gpu, price)
                     assert uses >= rest * (1 - 1e-9), (case, place, item)
     assert named > 50
+
+
+def test_no_price_chooses_a_type_beside_one_that_costs_nothing() -> None:
+    free, priced = _offer("a10", 0.0), _offer("l4", 4.0)
+    groups = ((free, (_candidate(free, 8),)), (priced, (_candidate(priced, 8),)))
+    answer = _chosen([Search(CHAT, groups)], (free, priced))
+    assert _named(answer[2]) == ["a10"]
+    (item,) = _others(answer)
+    assert (item.gate, item.usd_per_hour, item.flip) == ("cost", Decimal(32), None)
 
 
 @pytest.mark.parametrize("forced", [False, True])
@@ -248,6 +288,18 @@ def test_nodes_of_the_same_type_have_no_price_of_their_own_to_choose_them_at() -
     assert answer[2].cost == 8
     item, _ = _others(answer)
     assert (item.gate, item.gpu, item.flip) == ("cost", "a10", None)
+
+
+def test_an_alternative_of_the_same_cost_saves_nothing_and_says_so_not() -> None:
+    """One that costs less than what was asked for says how much."""
+    for price, saves in ((1.0, None), (0.75, Decimal(2)), (1.25, None)):
+        asked, other = _offer("a10", 1.0), _offer("l4", price)
+        demand = replace(CHAT, overrides=replace(CHAT.overrides, gpu="a10"))
+        groups = ((asked, (_candidate(asked, 8),)), (other, (_candidate(other, 8),)))
+        answer = _chosen([Search(demand, groups)], (asked, other))
+        assert _named(answer[2]) == ["a10"]
+        (item,) = _others(answer)
+        assert (item.usd_per_hour, item.saves_usd_per_hour) == (Decimal(8) * Decimal(price), saves)
 
 
 # --- what has no price, and what there is too little of -------------------------------------------

@@ -91,6 +91,19 @@ def test_a_guest_over_nodes_takes_near_ones() -> None:
     assert cores_of(machine) == [24, 8], "each cell has the cores of its own GPUs"
 
 
+def test_distances_that_no_tool_recorded_are_told_where_a_guest_lies_on_several_nodes() -> None:
+    known = distances(host([0, 0, 1, 1]), [10, 21], [21, 10])
+    for gpus, spec, told in (
+        (4, host([0, 0, 1, 1]), True),
+        (4, known, False),
+        (2, host([0, 0, 1, 1]), False),
+        (2, host([0, 0], nodes=1), False),
+    ):
+        found = placed(cards(gpus=gpus), hosts=[spec]).diagnostics
+        assert any("'distances' of the NUMA nodes" in d.message for d in found) == told
+        assert any("see the default distances" in d.message for d in found) == told
+
+
 def test_nps4_with_gpus_on_half_of_the_nodes_uses_those_nodes_alone() -> None:
     spec = host([0, 0, 2, 2, 4, 4, 6, 6], nodes=8, cores=16, memory=192)
     placement = placed(cards(gpus=2, replicas=4, cores=12), hosts=[spec])

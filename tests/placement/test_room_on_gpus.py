@@ -10,6 +10,7 @@ import pytest
 from gpuplan.catalog.load import load_catalog
 from gpuplan.catalog.model import Gpu, MigProfile, VgpuType
 from gpuplan.sharing.mig import completed, counted, instances, layout
+from gpuplan.sharing.modes import HostSharing, modes
 from gpuplan.sharing.partitions import (
     backing,
     guest_type,
@@ -88,6 +89,26 @@ def test_a_gpu_takes_as_many_more_as_stand_beside_its_users(gpu: Gpu) -> None:
                 most = max(n for n in numbers if stand((beside, *(profile,) * n)))
             assert room_for(vgpu, [other], gpu) == most, (vgpu.name, other.name)
             assert room_for(vgpu, [other, None], gpu) == 0
+
+
+@pytest.mark.parametrize("gpu", GPUS, ids=names(GPUS))
+def test_vgpus_share_a_gpu_by_turns_or_on_instances_of_mig_as_they_are_listed(gpu: Gpu) -> None:
+    """Of those on an instance none is listed beside it, and none that has the GPU alone."""
+    found = {mode.name: mode for mode in modes(gpu, HostSharing(virtual=True, mixed=True))}
+    turns = [t for t in gpu.vgpu_types if t.mig_profile is None and t.maximum > 1]
+    equal = found["vgpu"].parts if "vgpu" in found else ()
+    assert [(p.name, p.memory_bytes, p.maximum) for p in equal] == [
+        (t.name, t.memory_bytes, t.maximum) for t in turns
+    ]
+    mixed = found["vgpu-mixed"].parts if "vgpu-mixed" in found else ()
+    assert [(p.name, p.starts, p.size, p.maximum) for p in mixed] == [
+        (t.name, t.placements, t.placement_size, t.mixed_maximum)
+        for t in turns
+        if t.placements and t.mixed_maximum
+    ]
+    cut = found["mig"].parts if "mig" in found else ()
+    assert [p.name for p in cut] == [p.name for p in gpu.mig_profiles]
+    assert {mode.name for mode in modes(gpu, HostSharing())} == ({"mig"} if cut else set())
 
 
 @pytest.mark.parametrize("gpu", GPUS, ids=names(GPUS))

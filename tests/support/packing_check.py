@@ -412,7 +412,8 @@ def _spots(
 
 
 def _functions(room: Room, gpus: tuple[int, ...], option: Option) -> Iterator[tuple[int, ...]]:
-    """Cards with free functions, on the nodes of `gpus` in their order; none where too few."""
+    """Cards with free functions, on the nodes of `gpus` in their order, as many as are asked for;
+    none where too few."""
     used: Counter[tuple[int, int]] = Counter()
     for other, _, asked in room.items:
         list(_cards(room.kind, other, asked, _divided(room.kind, other.gpus), used))
@@ -427,4 +428,4 @@ def _functions(room: Room, gpus: tuple[int, ...], option: Option) -> Iterator[tu
         if len(free) < wanted:
             return
         cards += free[:wanted]
-    yield tuple(cards)
+    yield tuple(cards[: option.functions])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator
 from dataclasses import replace
+from fractions import Fraction
 
 from gpuplan.fleet.problem import (
     Card,
@@ -15,10 +16,13 @@ from gpuplan.fleet.problem import (
     Problem,
     Request,
 )
+from gpuplan.fleet.solver.classes import compile_fleet
 from gpuplan.sharing.modes import Mode, Part
 from tests.support.packing_check import Room, Where, _places, _stands, _tries
 
 GIB = 2**30
+RANKS = range(2, -2, -1)
+Left = tuple[Fraction, ...]  # GPUs without a place, of each rank
 # Seeds of problems with several items that all find a place, and are tried in a second.
 TRIED = (1026, 1045, 1057, 1075, 1106, 1123, 1124, 1140, 1157, 1211, 1219, 1232, 1233, 1243)
 MIG = Mode(
@@ -198,6 +202,66 @@ def least_cost(asked: Problem) -> tuple[int, int] | None:
     search = _Search(asked)
     search.go(0, 0, 0)
     return search.best
+
+
+class _Refusing(_Search):
+    """Depth first, where items may also be left out, those that count most first."""
+
+    def __init__(self, asked: Problem) -> None:
+        super().__init__(asked)
+        self.gpus = gpus_of(asked)
+        self.items = [i for i in self.items if (i[0].name, i[1]) in self.gpus]
+        self.items.sort(key=lambda item: rank(*item), reverse=True)
+        self.left = dict.fromkeys(RANKS, Fraction())
+        self.least: tuple[Left, int, int] | None = None
+
+    def go(self, number: int, cost: int, gpus: int) -> None:
+        key = (tuple(self.left.values()), cost, gpus)
+        if self.least is not None and key >= self.least:
+            return
+        if number == len(self.items):
+            self.least = key
+            return
+        request, item = self.items[number]
+        near = _apart(self.rooms, request) if item < request.count else set()
+        for place, room in list(_places(self.asked, self.rooms)):
+            if place not in near:
+                self._stand(number, (cost, gpus), place, room)
+        left, mine = rank(request, item), self.gpus[request.name, item]
+        self.left[left] += mine
+        self.go(number + 1, cost, gpus)
+        self.left[left] -= mine
+
+
+def rank(request: Request, number: int) -> int:
+    """What an item counts; room for growth least."""
+    return request.priority if number < request.count else -1
+
+
+def gpus_of(asked: Problem) -> dict[tuple[str, int], Fraction]:
+    """What each item counts in GPUs, of those that an empty host has room for."""
+    fleet = compile_fleet(asked)
+    return {
+        (request.name, number): fleet.classes[
+            fleet.class_of[fleet.items[request.name, number]]
+        ].gpus
+        for request in asked.requests
+        for number in range(request.count + request.growth)
+        if any(
+            _stands(asked, Room(kind), tried)
+            for kind in asked.hosts
+            for tried in _tries(asked, Room(kind), request, number, (kind.name, 0))
+        )
+    }
+
+
+def least_left(asked: Problem) -> tuple[Left, int, int]:
+    """The least GPUs without a place by rank, the highest first, then the least cost and the fewest
+    GPUs, found by trying everything."""
+    search = _Refusing(asked)
+    search.go(0, 0, 0)
+    assert search.least is not None, "all may be left out"
+    return search.least
 
 
 def _apart(rooms: dict[Where, Room], request: Request) -> set[Where]:

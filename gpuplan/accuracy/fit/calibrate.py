@@ -17,7 +17,8 @@ from gpuplan.accuracy.points.points import Point
 from gpuplan.accuracy.reckon import Prior, Reckoned, corrected
 from gpuplan.plan.model import Estimate
 from gpuplan.sizing.calibration.anchors import Anchor, Features, Field, Reach
-from gpuplan.sizing.calibration.gaussian import Points
+from gpuplan.sizing.calibration.points import Points
+from gpuplan.sizing.calibration.served import OWN
 from gpuplan.sizing.evidence.intervals import Z90
 
 FOLDS = 5
@@ -210,7 +211,8 @@ def _without(pairs: Sequence[Pair], prior: Prior, same: tuple[str, ...] | None) 
 def _reach(
     prior: Prior, place: int, held: Sequence[Held], usual: Mapping[bool, Sequence[Held]]
 ) -> Reach:
-    """Of what others measured, reaches differ less than harnesses do, and have one width."""
+    """Of what others measured, reaches differ less than harnesses do, and have one width. Of kinds
+    whose ends are known, none but one's own points say otherwise, and near them alone."""
     (same, known), apart = prior.reaches[place], _apart(prior, place)
     shrink = SHRINK_APART if apart else SHRINK
     everything = _ends(usual[apart], prior, (-Z90, Z90), SHRINK)
@@ -218,14 +220,21 @@ def _reach(
     kinds: dict[str, list[Held]] = defaultdict(list)
     for one in held if prior.by else ():
         kinds[str(one.pair[1].features[prior.by])].append(one)
-    own = [(kind, _ends(of_kind, prior, ends, shrink)) for kind, of_kind in sorted(kinds.items())]
+    for kind, _ in prior.held:
+        own = [h for h in kinds[kind] if h.pair[1].features["source"] == OWN]
+        kinds[kind] = [] if apart else own
+    usual_of = {kind: near_or_not[apart] for kind, near_or_not in prior.held}
+    of_kinds = [
+        (kind, *_ends(of_kind, prior, usual_of.get(kind, ends), shrink))
+        for kind, of_kind in sorted(kinds.items())
+    ]
     return Reach(
         same=same,
         low=ends[0],
         high=ends[1],
         known=known,
         by=prior.by,
-        kinds=tuple((kind, low, high) for kind, (low, high) in own),
+        kinds=tuple(of_kinds),
     )
 
 

@@ -1,11 +1,13 @@
 """How served points resemble each other: what is the same, and how near their loads and lengths.
 
 Amplitudes are standard deviations of ln(measured / formula), chosen by cross-validation of public
-points (leaving out one curve of a source after the other).
+points (leaving out one curve of a source after the other); those of `habits` by leaving whole
+sources out, some of whose points were then given (bench/widths.py, as are `WIDTHS`).
 """
 
 from __future__ import annotations
 
+from gpuplan.accuracy.data.widths import WIDTHS
 from gpuplan.accuracy.reckon import Prior
 from gpuplan.sizing.calibration.anchors import Term
 
@@ -52,10 +54,12 @@ _TOKEN = Prior(
         Term(amplitude=0.048, same=("model", "engine"), scales=_fading(3.0)),
         Term(amplitude=0.056, same=("cell",), scales=_fading(3.23)),
         Term(amplitude=0.08, same=("layout",), scales=_fading(2.0)),
+        Term(amplitude=0.15, same=("habits",), scales=_fading(4.0)),
     ),
     noise=0.036,
     reaches=_REACHES,
-    by="harness",
+    by="spread",
+    held=tuple(WIDTHS["time_per_output_token"].items()),
     apart="source",
     least=0.8,
 )
@@ -75,10 +79,12 @@ _FIRST = Prior(
         Term(amplitude=0.25, same=("model", "engine"), scales=_fading(2.0)),
         Term(amplitude=0.2, same=("cell",), scales=_fading(2.0)),
         Term(amplitude=0.2, same=("layout",), scales=_fading(2.0)),
+        Term(amplitude=0.25, same=("habits",), scales=_fading(2.0)),
     ),
     noise=0.08,
     reaches=_REACHES,
-    by="harness",
+    by="spread",
+    held=tuple(WIDTHS["time_to_first_token"].items()),
     apart="source",
     least=0.8,
     most=QUEUED_MILLISECONDS,

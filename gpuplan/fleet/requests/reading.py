@@ -12,6 +12,7 @@ from gpuplan.fleet import messages
 from gpuplan.fleet.requests.csvtext import MOST_PROBLEMS, read_csv
 from gpuplan.fleet.requests.jsontext import read_json
 from gpuplan.fleet.requests.v1 import API_VERSION, Requests, RequestSpec
+from gpuplan.frozen import frozen
 from gpuplan.manifest.load import (
     Loaded,
     document_names,
@@ -30,7 +31,7 @@ _REQUESTS = re.compile(
 )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class List:
     """A valid list of requests and the name of its document."""
 

@@ -20,7 +20,7 @@ from gpuplan.fleet.solver.classes import (
     share_of,
 )
 from gpuplan.fleet.solver.improve import Packer
-from gpuplan.fleet.solver.model import solve
+from gpuplan.fleet.solver.model import without_integers
 from gpuplan.fleet.solver.outline.formulate import formulate
 from gpuplan.fleet.solver.outline.master import SMALL
 from gpuplan.fleet.solver.state import State
@@ -132,7 +132,7 @@ def _amounts(same: Sequence[Choice], which: Which) -> Amounts:
 
 def _rounded(fleet: Fleet, groups: Sequence[Sequence[Class]], which: Which) -> Fleet:
     """Each group as one class, of the most or the least that any of it wants."""
-    classes, class_of = [], [-1] * len(fleet.class_of)
+    classes, class_of = [], [*fleet.class_of]
     for index, group in enumerate(groups):
         choices = []
         for same in _by_choice(group):
@@ -157,4 +157,4 @@ def _linear(fleet: Fleet) -> float:
     demand = [len(kind.items) for kind in fleet.classes]
     available = [chassis.available for chassis in fleet.chassis]
     model = formulate(fleet, demand, available, whole=False)
-    return solve(model.columns, integer=False, gap=0.0).objective
+    return without_integers(model.columns)

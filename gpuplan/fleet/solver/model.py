@@ -8,7 +8,8 @@ from typing import Any
 
 MOST_ITERATIONS = 1_000_000  # of the simplex method on one linear program: the largest took 2,000
 MOST_LOOKS = 4_000  # of a search: the longest took 100
-CUT_SHORT = ("Interrupted by user", "Iteration limit reached")  # what a solver says then
+INFEASIBLE = ("Infeasible", "Primal infeasible or unbounded")  # what a solver says then
+CUT_SHORT = ("Interrupted by user", "Iteration limit reached")  # as above
 
 
 @dataclass(slots=True)
@@ -41,25 +42,29 @@ class Solved:
     values: list[float]
 
 
-def solve(
-    model: Columns, *, integer: bool, gap: float, nodes: int = 2000, looks: int = MOST_LOOKS
-) -> Solved:
+def solve(model: Columns, *, gap: float, nodes: int = 2000, looks: int = MOST_LOOKS) -> Solved:
     """One thread, a fixed seed, and limits of work: the same answer everywhere, however busy the
     machine. `looks` are the points at which the search asks whether to go on."""
     searching = {"mip_allow_restart": False, "mip_heuristic_run_rins": False}
     solver = _solver(mip_rel_gap=gap, mip_max_nodes=nodes, **searching)
-    solver.passModel(_lp(model, integer=integer))
-    if integer:
-        _stop_after(solver, looks)
+    solver.passModel(_lp(model, integer=True))
+    _stop_after(solver, looks)
     solver.run()
     info, status = solver.getInfo(), solver.modelStatusToString(solver.getModelStatus())
-    mixed = integer and any(model.whole)
+    mixed = any(model.whole)
     return Solved(
         status=status,
         objective=info.objective_function_value,
         bound=info.mip_dual_bound if mixed else info.objective_function_value,
         values=list(solver.getSolution().col_value),
     )
+
+
+def without_integers(model: Columns) -> float:
+    """The objective where no column has to be whole."""
+    program = Program(model)
+    program.values()
+    return program.objective()
 
 
 def _stop_after(solver: Any, looks: int) -> None:
@@ -137,6 +142,10 @@ class Program:
 
     def term(self, row: int, column: int, amount: float) -> None:
         self.solver.changeCoeff(row, column, amount)
+
+    def feasible(self) -> bool:
+        """Whether the last answer keeps all rows and bounds."""
+        return str(self.solver.modelStatusToString(self.solver.getModelStatus())) not in INFEASIBLE
 
     def objective(self) -> float:
         value: float = self.solver.getInfo().objective_function_value

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from math import ceil
 
+from gpuplan.frozen import frozen
 from gpuplan.placement.machines.choose import choices
 from gpuplan.placement.machines.guests import Guest
 from gpuplan.placement.machines.state import GpuChoice, GpuState, HostState
@@ -22,7 +23,7 @@ MOST_LOOKS = 20_000  # at one host for one guest: some 2 s at the most
 HostChoice = tuple[int, GpuChoice]  # the host by number
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Move:
     """A guest that was put somewhere, and what its host was before."""
 
@@ -64,7 +65,7 @@ class _Board:
         self.hosts[number], self.looks[number] = move.before, move.look
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Assignment:
     """`places` are the number of the host and the GPUs of each guest; None where not all guests
     fit, or, with `exhausted` false, where the search was given up."""

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from functools import cached_property
 
+from gpuplan.frozen import frozen
 from gpuplan.placement.pools.asks import asked
 from gpuplan.placement.pools.bins import Ask, more
 from gpuplan.placement.pools.packing import Need, Packing
@@ -24,7 +25,7 @@ MOST_FILLS = 4  # times that a run takes what its nodes hold: more of a kind are
 Pair = tuple[int, Candidate]  # the workload's place, and what it may be
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Bill:
     """Whole nodes of one pool, and how long they are needed."""
 

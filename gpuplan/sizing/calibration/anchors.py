@@ -17,13 +17,10 @@ from gpuplan.frozen import record
 from gpuplan.sizing.calibration.gaussian import (
     NEIGHBOURS,
     Features,
-    Groups,
-    Points,
     Process,
     Term,
-    picked,
-    taker,
 )
+from gpuplan.sizing.calibration.points import Points, taker
 
 __all__ = ["Anchor", "Anchors", "Correction", "Effect", "Features", "Field", "Reach", "Term"]
 
@@ -107,7 +104,7 @@ class Field:
         self.points, self._make, self.source, self.unit = points, make, source, unit
         self._process = Process(terms, noise, points)
         self._sharing = [
-            (reach, taker(reach.same), Groups(picked(points, reach.same))) for reach in self.reaches
+            (reach, taker(reach.same), self._process.sharing(reach.same)) for reach in self.reaches
         ]
 
     @cached_property
@@ -215,10 +212,12 @@ def read(text: str) -> Field:
     data: Any = json.loads(text)
     words, rows = data["words"], data["points"]
     names, places = data["texts"], data["numbers"]
+    codes = [tuple(row[2]) for row in rows]
+    texts = {code: tuple([words[w] for w in code]) for code in set(codes)}
     points = Points(
         names=names,
         places=places,
-        texts=[[words[w] for w in row[2]] for row in rows],
+        texts=[texts[code] for code in codes],
         numbers=[row[3] for row in rows],
         weights=[row[4] for row in rows],
         noises=[row[5] for row in rows],

@@ -13,7 +13,7 @@ from functools import cached_property
 
 from gpuplan.plan.model import Basis
 from gpuplan.sizing.calibration.anchors import Features, Field
-from gpuplan.sizing.evidence.formula import Formula, Ledger, Quantity, constant
+from gpuplan.sizing.evidence.formula import Formula, Ledger, Quantity, canonical, constant
 from gpuplan.sizing.evidence.intervals import Factors, inverse
 
 REFERENCE = 32.0  # sequences at which the width of an interval is taken
@@ -80,7 +80,7 @@ class Corrected:
         features = self.at(2.0 ** step(sequences))
         factor = record_correction(ledger, f"{prefix}{self.name}", self.anchors, features)
         cited = "the most at less load: a time never falls where the load grows"
-        floor = constant(self.floor(sequences), "s", cited)
+        floor = constant(canonical(self.floor(sequences)), "s", cited)
         return {f"{self.name}_correction": factor, f"{self.name}_floor": floor}
 
 

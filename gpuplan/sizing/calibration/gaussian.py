@@ -12,16 +12,23 @@ import math
 import operator
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from gpuplan.frozen import record
+from gpuplan.sizing.calibration.points import (
+    Groups,
+    Members,
+    Place,
+    Places,
+    Points,
+    indexed,
+    taker,
+    without,
+)
 
 Features = Mapping[str, str | float]  # texts: what must be the same; numbers: where, often log2
-Place = tuple[float, ...]  # numbers of a term, in units of its lengths
 Keys = tuple[object, ...]  # the texts of each term
 NOBODYS = "nobody's"  # a text
-FEW = 16  # keys that are looked for one by one
 NEIGHBOURS = 10  # points that decide the width of an interval, and that `explain` may name
 
 
@@ -33,19 +40,6 @@ class Term:
     amplitude: float
     same: tuple[str, ...]
     scales: tuple[tuple[str, float], ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Points:
-    """Stored settings, as columns: of each its texts and numbers in the order of their names, the
-    weight of its kernel and the variance of its noise."""
-
-    names: Sequence[str]
-    places: Sequence[str]
-    texts: Sequence[Sequence[str]]
-    numbers: Sequence[Sequence[float]]
-    weights: Sequence[float]
-    noises: Sequence[float]
 
 
 @record
@@ -65,66 +59,64 @@ class Process:
         self._squares = [t.amplitude**2 for t in self.terms]
         self._fading = [n for n, t in enumerate(self.terms) if t.scales]
         self._take = [taker(t.same) for t in self.terms]
-        columns = [_all_told(picked(points, t.same)) for t in self.terms]
-        self._members = [Groups(column) for column in columns]
-        self._kinds: dict[Keys, int] = {}
-        keys = list(zip(*columns, strict=True)) if columns else []
-        self._kind = [self._kinds.setdefault(k, len(self._kinds)) for k in keys]
-        self._keys = list(self._kinds)
-        self._alike = [Groups([key[n] for key in self._keys]) for n in range(len(self.terms))]
-        self._where = {n: _scaled(points, self.terms[n]) for n in self._fading}
+        self._names, kinds = points.names, indexed(map(tuple, points.texts))
+        self._kinds, self._of_kind = list(kinds), list(kinds.values())
+        columns = [[_told(take(kind)) for kind in self._kinds] for take in self._takers()]
+        self._kind = {i: kind for kind, numbers in enumerate(self._of_kind) for i in numbers}
+        self._keys: list[Keys] = list(zip(*columns, strict=True))
+        self._alike = [Groups(column) for column in columns]
+        self._members = [Members(groups, self._of_kind) for groups in self._alike]
+        scales = {t.scales: Places(points, t.scales) for t in self.terms if t.scales}
+        self._where = {n: scales[self.terms[n].scales] for n in self._fading}
         self._noises, self._weights = points.noises, points.weights
         self._sums: dict[tuple[int, object], float] = {}
         self._shared: dict[tuple[int, int], float] = {}
-        self._split: dict[tuple[int, int], list[tuple[float, Place]]] = {}
+        self._split: dict[tuple[int, object, int], dict[Place, dict[float, float]]] = {}
+
+    def _takers(self) -> Iterator[Callable[[Any], object]]:
+        """What takes a term's texts from a point's."""
+        return (taker([self._names.index(name) for name in t.same]) for t in self.terms)
+
+    def sharing(self, same: Sequence[str]) -> Members:
+        """The points by what they have of the texts `same`."""
+        take = taker([self._names.index(name) for name in same])
+        return Members(Groups([take(kind) for kind in self._kinds]), self._of_kind)
 
     def mean(self, features: Features) -> float:
         return math.fsum(part.value for part in self.parts(features))
 
     def along(self, features: Features, name: str, values: Sequence[float]) -> list[float]:
         """The mean at several values of the number `name`; points of one value are added up."""
-        total, fading_sums = 0.0, []
+        total, shares = 0.0, defaultdict[float, dict[float, float]](dict)
         for n, term in enumerate(self.terms):
             key = self._take[n](features)
             if not self._members[n][key]:
                 continue
             names = [scale[0] for scale in term.scales]
             if name in names:
-                fading_sums.append(self._summed(n, features, names.index(name)))
+                axis = names.index(name)
+                self._share(n, features, axis, shares[term.scales[axis][1]])
             else:
                 total += self._part(n, key, features)
-        return [
-            total
-            + math.fsum(
-                weight * math.exp(-((value / length - place) ** 2) / 2)
-                for length, sums in fading_sums
-                for place, weight in sums.items()
-            )
-            for value in values
-        ]
+        return [total + _faded(value, shares) for value in values]
 
-    def _summed(self, n: int, features: Features, axis: int) -> tuple[float, dict[float, float]]:
-        """The length of an axis, and the points' shares in the mean by their place on it."""
-        here, apart = self._here(n, features), self._apart(n, axis)
-        rest, square, sums = (
-            (*here[:axis], *here[axis + 1 :]),
-            self._squares[n],
-            dict[float, float](),
-        )
-        weights, exp, dist = self._weights, math.exp, math.dist
-        for i in self._members[n][self._take[n](features)]:
-            place, others = apart[i]
-            share = square * weights[i] * exp(-(dist(rest, others) ** 2) / 2)
-            sums[place] = sums.get(place, 0.0) + share
-        return self.terms[n].scales[axis][1], sums
+    def _share(self, n: int, features: Features, axis: int, shares: dict[float, float]) -> None:
+        """Adds the points' shares in the mean to `shares`, by their place on an axis."""
+        rest, square = without(self._here(n, features), axis), self._squares[n]
+        for others, weights in self._beside(n, self._take[n](features), axis).items():
+            left = square * math.exp(-(math.dist(rest, others) ** 2) / 2)
+            for place, weight in weights.items():
+                shares[place] = shares.get(place, 0.0) + left * weight
 
-    def _apart(self, n: int, axis: int) -> list[tuple[float, Place]]:
-        """Of every point its place on an axis, and its other places."""
-        if (n, axis) not in self._split:
-            self._split[n, axis] = [
-                (place[axis], (*place[:axis], *place[axis + 1 :])) for place in self._where[n]
-            ]
-        return self._split[n, axis]
+    def _beside(self, n: int, key: object, axis: int) -> dict[Place, dict[float, float]]:
+        """The weights of a key's points by their other places, and by that on the axis."""
+        if (n, key, axis) not in self._split:
+            groups = self._split[n, key, axis] = defaultdict[Place, dict[float, float]](dict)
+            for i in self._members[n][key]:
+                place = self._where[n][i]
+                weights = groups[without(place, axis)]
+                weights[place[axis]] = weights.get(place[axis], 0.0) + self._weights[i]
+        return self._split[n, key, axis]
 
     def _part(self, n: int, key: object, features: Features) -> float:
         members = self._members[n][key]
@@ -216,17 +208,6 @@ class Process:
         )
 
 
-def picked(points: Points, same: Sequence[str]) -> list[object]:
-    """The texts `same` of every point, as `Process` compares them."""
-    take = taker([points.names.index(name) for name in same])
-    return [take(texts) for texts in points.texts]
-
-
-def _all_told(keys: Sequence[object]) -> list[object]:
-    shared = {key: _told(key) for key in set(keys)}  # thousands of points have a few hundred
-    return [shared[key] for key in keys]
-
-
 def _told(key: object) -> object:
     """A key as it is shared, or None."""
     return None if key == NOBODYS or (isinstance(key, tuple) and NOBODYS in key) else key
@@ -241,42 +222,15 @@ def fading(here: Place, there: Place) -> float:
     return math.exp(-(math.dist(here, there) ** 2) / 2)
 
 
-def taker(same: Sequence[Any]) -> Callable[[Any], object]:
-    """Takes some entries as one key: `same` are the names of features, or places in a row."""
-    return operator.itemgetter(*same) if same else lambda _: ()
-
-
-def _scaled(points: Points, term: Term) -> list[Place]:
-    columns = [(points.places.index(name), length) for name, length in term.scales]
-    return [tuple([row[n] / length for n, length in columns]) for row in points.numbers]
-
-
-class Groups:
-    """The numbers of the points that have a key. A plan asks for a few of a thousand keys, a fit
-    for all: each is looked for when it is asked for, until an index is worth its time."""
-
-    def __init__(self, column: Sequence[object]) -> None:
-        self._column = column
-        self._places: dict[object, list[int]] = {}
-        self._whole = False
-
-    def __getitem__(self, key: object) -> list[int]:
-        places = self._places.get(key)
-        if places is None and not self._whole:
-            if len(self._places) < FEW:
-                places = [i for i, other in enumerate(self._column) if other == key]
-                self._places[key] = places
-            else:
-                self._places, self._whole = _indexed(self._column), True
-                places = self._places.get(key)
-        return places or []
-
-
-def _indexed(column: Sequence[object]) -> dict[object, list[int]]:
-    groups: dict[object, list[int]] = {}
-    for place, key in enumerate(column):
-        groups.setdefault(key, []).append(place)
-    return groups
+def _faded(value: float, shares: Mapping[float, Mapping[float, float]]) -> float:
+    """What is left at `value` of shares that lie on an axis, by its length."""
+    total, exp = 0.0, math.exp
+    for length, by_place in shares.items():
+        here = value / length
+        for place, share in by_place.items():
+            distance = here - place
+            total += share * exp(-distance * distance / 2)
+    return total
 
 
 def _explained(rows: Sequence[Sequence[float]], column: Sequence[float]) -> float:

@@ -19,6 +19,7 @@ OWN = "own"  # the site of measurements that name no source, and of everything t
 # Sites whose settings the engines' makers chose point by point (InferenceX); others take an engine
 # about as it ships.
 TUNED = ("ai-dynamo/aiconfigurator", "SemiAnalysisAI/InferenceX")
+AMD, USUAL = "amd", "usual settings"
 UNKNOWN = "?"  # the release of an engine that a measurement does not name
 
 
@@ -42,12 +43,15 @@ def features(
     """Texts that must be equal, and coordinates: base-2 logarithms of the load, lengths and GPUs.
     `concurrency` counts the requests of the whole replica, `input` and `output` are mean lengths.
     `client`: lengths that are "spread", as users' are, "fixed", or "uniform" from
-    nothing on; `site`: who runs it."""
-    who, practice = identity(model), "tuned settings" if site in TUNED else "usual settings"
+    nothing on; `site`: who runs it. `habits`: what differs between the loads and lengths of a site
+    whose settings nobody tuned for each; `spread`: whose measurements lie as far apart."""
+    who, practice = identity(model), "tuned settings" if site in TUNED else USUAL
     cell = "|".join((who, gpu.identifier, engine, precision))
+    layout, harness = f"{cell}|tp {tp}|dp {dp}|ep {ep}|pp {pp}", f"{practice} {engine}"
+    kind = "mixture" if model.experts else "dense"
     return {
         "model": who,
-        "kind": "mixture" if model.experts else "dense",
+        "kind": kind,
         "engine": engine,
         "version": version or UNKNOWN,
         "generation": gpu.architecture,
@@ -56,12 +60,14 @@ def features(
         "client": client,
         "source": site,
         "practice": practice,
-        "harness": f"{practice} {engine}",
+        "harness": harness,
+        "habits": NOBODYS if site in TUNED else f"{site}|{layout}",
+        "spread": harness if site in TUNED else f"{USUAL}, {AMD if gpu.vendor == AMD else kind}",
         "cell": cell,
         "unrecorded": f"{cell}|{tp}|{dp}|{ep}|{pp}|{version}|{concurrency}|{input}|{output}"
         if engine == VARIED or (engine in DRAFTING and _has_drafts(model))
         else NOBODYS,
-        "layout": f"{cell}|tp {tp}|dp {dp}|ep {ep}|pp {pp}",
+        "layout": layout,
         "batch": log2(concurrency),
         "input": log2(input),
         "output": log2(output),

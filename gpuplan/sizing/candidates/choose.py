@@ -10,11 +10,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from decimal import Decimal
 from functools import cached_property
 
 from gpuplan.catalog.model import MigProfile
+from gpuplan.frozen import frozen
 from gpuplan.plan.isolation import Isolation, own_node
 from gpuplan.plan.model import Flip, Parallelism, Shortfall
 from gpuplan.sizing.evidence.formula import canonical
@@ -47,7 +48,7 @@ class Merit:
 UNKNOWN_MERIT = Merit()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Candidate:
     """A layout that was tried. `hours` is how long a run takes; None: it stays. The first of the
     `shortfalls` is its gate, `passed` counts the gates before it. `pool` are the nodes that are

@@ -7,8 +7,9 @@ replicas as the nodes hold, and Little's law at the limit of each.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from gpuplan.frozen import frozen
 from gpuplan.plan.capacity import Capacity
 from gpuplan.plan.records import Basis, Split
 from gpuplan.sizing.ask.demand import (
@@ -71,7 +72,7 @@ def _split(demand: ModelDemand, offer: GpuOffer, site: Site) -> Split | None:
     )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Served:
     """Replicas of a layout that the nodes hold. `rate` is of one replica at its limit, `slowness`
     the factor on its time at the wanted confidence, `factors` the interval of that time."""

@@ -18,6 +18,7 @@ from functools import cache
 from types import CodeType
 from typing import Any
 
+from gpuplan.frozen import frozen
 from gpuplan.plan.model import Evidence, Input
 from gpuplan.units import HOURS_PER_MONTH
 
@@ -104,7 +105,7 @@ def evaluate(expression: str, inputs: dict[str, float]) -> float:
     return canonical(eval(code, scope))  # noqa: S307 - `_compile` admits arithmetic only
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Quantity:
     """A number with its unit and its source (see `Input.source`)."""
 
@@ -137,7 +138,7 @@ CONSTANTS: dict[str, Quantity] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Formula:
     """`expression` over named inputs gives a value in `unit`; `source` says where it comes from."""
 

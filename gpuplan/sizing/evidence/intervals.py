@@ -71,7 +71,7 @@ def record_slowness(ledger: Ledger, factors: Factors, confidence: float, cited: 
     return ledger.derive(
         "slowness",
         SLOWNESS,
-        interval_high=constant(factors[1], "1", cited),
+        interval_high=constant(canonical(factors[1]), "1", cited),
         confidence_z=constant(quantile(confidence), "1", f"normal quantile of {confidence:g}"),
     )
 

@@ -7,11 +7,12 @@ is recorded through a `Ledger` from the same formulas: one text is searched, pri
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cache, partial, reduce
 from types import CodeType
 from typing import Any
 
+from gpuplan.frozen import frozen
 from gpuplan.sizing.evidence.formula import CONSTANTS, FUNCTIONS, Formula, Ledger, Quantity
 
 Line = tuple[str, Formula]
@@ -37,7 +38,7 @@ def _vector_globals() -> dict[str, Any]:
     }
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Sheet:
     """Lines `name = formula`; each may use the scope's inputs and the lines before it."""
 

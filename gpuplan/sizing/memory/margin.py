@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from gpuplan.plan.model import Basis, Metric
-from gpuplan.sizing.evidence.formula import Quantity, constant
+from gpuplan.sizing.evidence.formula import Quantity, canonical, constant
 from gpuplan.sizing.evidence.intervals import Factors, metric, quantile
 from gpuplan.sizing.evidence.sheet import Sheet, sheet
 
@@ -15,7 +15,7 @@ USABLE = constant(0.85, "1", "the allocator keeps the rest in fragments (rule GP
 def interval(high: float, confidence: float, cited: str) -> dict[str, Quantity]:
     """The end of the interval of memory, and which part of the way there is asked for."""
     return {
-        "memory_high": constant(high, "1", cited),
+        "memory_high": constant(canonical(high), "1", cited),
         "memory_z": constant(quantile(confidence), "1", f"normal quantile of {confidence:g}"),
     }
 

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from gpuplan.sizing.calibration.corrections import Corrected, step, widened
-from gpuplan.sizing.calibration.gaussian import NOBODYS, Points, Process, Term, log2
+from gpuplan.sizing.calibration.gaussian import NOBODYS, Process, Term, log2
+from gpuplan.sizing.calibration.points import Points
 from gpuplan.sizing.evidence.intervals import doubted, estimate, inverse, metric, probability
 
 TERMS = (

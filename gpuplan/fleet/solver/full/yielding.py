@@ -52,7 +52,12 @@ def give_way(packer: Packer) -> None:
 
 def order_of(fleet: Fleet, item: int) -> tuple[int, Fraction, int]:
     """Who has a place first."""
-    return -fleet.rank(item), -fleet.classes[fleet.class_of[item]].gpus, item
+    return *_counts(fleet, item), item
+
+
+def _counts(fleet: Fleet, item: int) -> tuple[int, Fraction]:
+    """The lower, the more it counts."""
+    return -fleet.rank(item), -fleet.classes[fleet.class_of[item]].gpus
 
 
 def _hosts(packer: Packer, item: int) -> Iterator[OpenHost]:
@@ -72,8 +77,8 @@ def _hosts(packer: Packer, item: int) -> Iterator[OpenHost]:
 def _lesser(packer: Packer, item: int, host: OpenHost) -> list[int]:
     """Those on a host that count less than the item; the least first."""
     fleet = packer.fleet
-    mine = order_of(fleet, item)[:2]
-    lesser = [i for i in host.items if i not in packer.state.kept and order_of(fleet, i)[:2] > mine]
+    mine = _counts(fleet, item)
+    lesser = [i for i in host.items if i not in packer.state.kept and _counts(fleet, i) > mine]
     return sorted(lesser, key=lambda i: order_of(fleet, i), reverse=True)
 
 

@@ -51,6 +51,7 @@ class Cover:
         self.hosts: dict[HostKind, int] = {}
         self._columns: dict[int, list[int]] = {}  # of the contents that have a class
         self._rows: dict[int, int] = {}
+        self._short: dict[int, int] = {}  # columns of what is left uncovered
         self._nodes: dict[NodeSite, int] = {}
         self._known: set[Content] = set()
         self._upper: dict[HostKind, float] = {}
@@ -65,6 +66,7 @@ class Cover:
         for kind in self.fleet.classes:
             short = model.column(unplaced_hosts(self.fleet, kind) * dearest)
             self._rows[kind.index] = len(model.rows)
+            self._short[kind.index] = short
             model.row(len(kind.items), INFINITY, {short: 1})
 
     def _hosts(self, model: Columns, sites: list[NodeSite]) -> None:
@@ -148,6 +150,9 @@ class Cover:
 
     def solve(self) -> Answer:
         values, duals = self.program.values()
+        if not self.program.feasible():
+            self._spread.relax(self.program, self._short)
+            values, duals = self.program.values()
         worth = [duals[self._rows[kind.index]] for kind in self.fleet.classes]
         price = {site: -duals[row] for site, row in self._nodes.items()}
         return Answer(self.program.objective(), values, worth, price, self._spread.less(duals))

@@ -107,7 +107,7 @@ class Pricing:
             return None
         near = [n for n, r in enumerate(reduced) if upper[n] and r <= -objective - least]
         part = self._part(near, costs, upper)
-        return near, costs, solve(part, integer=True, gap=gap, nodes=nodes)
+        return near, costs, solve(part, gap=gap, nodes=nodes)
 
     def _part(self, near: list[int], costs: list[float], upper: list[int]) -> Columns:
         """The knapsack over some of its columns."""

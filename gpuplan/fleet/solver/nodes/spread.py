@@ -26,6 +26,7 @@ class Spread:
         self._high: dict[int, float] = {}
         self._least: dict[int, float] = {}  # what hosts that are paid let a row have at least
         self._chosen: dict[At, int] = {}  # items that chosen contents cover
+        self._wide: dict[int, int] = {}  # the row of each class that has groups
         self.paid: dict[int, int] = {}  # hosts, by their column
         for kind in fleet.classes:
             sizes = group_sizes(fleet, kind.items)
@@ -38,7 +39,15 @@ class Spread:
                 everywhere |= dict.fromkeys(columns, 1.0)
                 alone = len(kind.items) - sum(sizes)
                 self._limits[kind.index, choice.chassis] = Limit([], columns, alone, sizes)
-            model.row(sizes[-1], INFINITY, everywhere)
+            if everywhere:
+                self._wide[kind.index] = len(model.rows)
+                model.row(sizes[-1], INFINITY, everywhere)
+
+    def relax(self, program: Program, short: Mapping[int, int]) -> None:
+        """Where hosts are too few for a group: who is left uncovered wants none. `short`: the
+        columns of those of each class."""
+        for kind, row in self._wide.items():
+            program.term(row, short[kind], 1.0)
 
     def terms(self, content: Content) -> dict[int, float]:
         """A content's amounts in the tangents that there are."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from math import ceil, gcd
 
 from gpuplan.fleet.solver.classes import Fleet
-from gpuplan.fleet.solver.model import CUT_SHORT, Solved, solve
+from gpuplan.fleet.solver.model import CUT_SHORT, Solved, solve, without_integers
 from gpuplan.fleet.solver.outline.formulate import (
     EPSILON,
     SCALE,
@@ -52,7 +52,7 @@ def outline(
     model = formulate(fleet, demand, available, whole=whole)
     tighten(model, items)
     gap, nodes = (SMALL_GAP, SMALL_NODES) if whole else (GAP, NODES)
-    solved = solve(model.columns, integer=True, gap=gap, nodes=nodes)
+    solved = solve(model.columns, gap=gap, nodes=nodes)
     return _read(model, solved)
 
 
@@ -63,7 +63,7 @@ def outline_of_ways(fleet: Fleet, demand: list[int], groups: Sequence[Group]) ->
     whole = items <= SMALL
     model = formulate(fleet, demand, available, whole=whole, groups=groups)
     gap, nodes = (SMALL_GAP, WAY_NODES) if whole else (GAP, NODES)
-    solved = solve(model.columns, integer=True, gap=gap, nodes=nodes)
+    solved = solve(model.columns, gap=gap, nodes=nodes)
     return _read(model, solved)
 
 
@@ -107,4 +107,4 @@ def _money(model: Model, bound: float) -> int:
 
 def fewest_hosts(outline: Outline) -> int:
     """No packing of the same items takes fewer hosts."""
-    return max(0, ceil(solve(by_number(outline.model), integer=False, gap=0.0).bound - 1e-6))
+    return max(0, ceil(without_integers(by_number(outline.model)) - 1e-6))

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
+from gpuplan.frozen import frozen
 from gpuplan.sizing.ask.demand import DiffusionDemand, ImageBatchDemand
 from gpuplan.sizing.candidates.choose import Candidate
 from gpuplan.sizing.candidates.gates import memory_gate, refused
@@ -43,7 +43,7 @@ from gpuplan.sizing.physics.images.sizes import SIZES, size_sigma
 MOST_BATCH = 8
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SizedPipeline:
     """A pipeline at its batch, evaluated."""
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from gpuplan.catalog.model import Gpu
+from gpuplan.frozen import frozen
 from gpuplan.plan.model import Shortfall
 from gpuplan.sizing.ask.demand import PoolingDemand
 from gpuplan.sizing.candidates import batching
@@ -22,7 +22,7 @@ from gpuplan.sizing.physics.pooling.correction import QUANTITY
 from gpuplan.sizing.physics.pooling.reader import Reader
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SizedReader:
     """A reader with the tokens of its steps, evaluated."""
 

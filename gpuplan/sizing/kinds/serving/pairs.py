@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+
+from gpuplan.frozen import frozen
 
 ROUNDING = 1e-9
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PoolReplica:
     """One replica of a pool: its requests per second with the wanted confidence, and the likely
     time that its objective is about. `sequences` of a prefill replica are 1; `load` is its busy
@@ -26,7 +27,7 @@ class PoolReplica:
         return max(1, math.ceil(rate / self.rate - ROUNDING))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Pair:
     """So many replicas of both."""
 

@@ -9,8 +9,8 @@ on the model and its attention (vLLM, docs/features/nixl_connector_compatibility
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
+from gpuplan.frozen import frozen
 from gpuplan.plan.model import Flip, Shortfall
 from gpuplan.plan.times import field_of
 from gpuplan.sizing.ask.demand import ServingDemand
@@ -42,7 +42,7 @@ from gpuplan.sizing.physics.serving.replica import Replica
 FABRIC = count_gate("stated platform.fabric", 1, 0)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PooledReplica(LimitedReplica):
     """`limit` is of a decode replica; `pair` are the replicas of both kinds, `sent` the bytes of a
     cache that a GPU sends per second."""

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from gpuplan.frozen import frozen
 from gpuplan.plan.model import Shortfall
 from gpuplan.sizing.ask.demand import BatchDemand, LanguageDemand, ServingDemand
 from gpuplan.sizing.ask.parts import Objectives
@@ -39,7 +40,7 @@ NEARLY = 0.01  # of its limit; as finely the number of sequences is found for a 
 _PASSED = {"gpu_memory": MEMORY, "kv_cache": CACHE}
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class LimitedReplica:
     """A replica and the most sequences at which it meets every objective: those of one of its ranks
     (a stage of its pipeline, a group of its data-parallel attention), and of all."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 
+from gpuplan.frozen import frozen
 from gpuplan.plan.times import time_name
 from gpuplan.sizing.ask.demand import SpeechDemand, asked
 from gpuplan.sizing.candidates.choose import Candidate
@@ -33,7 +33,7 @@ from gpuplan.sizing.physics.speech.transcriber import QUANTITY, Transcriber
 LATENCY = "request_latency"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class LimitedTranscriber:
     """A transcriber with as many windows as have a place, its values there, and the requests per
     second at which one replica meets every objective."""

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from gpuplan.frozen import frozen
 from gpuplan.plan.model import Basis, Engine, Flip, Parallelism, Shortfall
 from gpuplan.sizing.ask.demand import TrainingDemand
 from gpuplan.sizing.candidates.choose import Candidate, Merit, nodes_gate
@@ -27,7 +26,7 @@ UTILIZED = sheet("""
 PRECISION, SPLIT, FABRIC, MEMORY, STORAGE, OBJECTIVE, NODES = range(7)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SizedRun:
     """A run at its micro-batch, evaluated."""
 

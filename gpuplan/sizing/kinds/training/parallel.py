@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from gpuplan.frozen import frozen
 from gpuplan.plan.model import Engine, Fabric
 from gpuplan.sizing.ask.demand import TrainingDemand
 from gpuplan.sizing.candidates.choose import Candidate
@@ -60,7 +60,7 @@ def engines(demand: TrainingDemand, site: Site, device: Device) -> Iterator[Engi
         yield from (engine for engine in demand.others if engine.name in ENGINES)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Rows:
     """Layouts of one kind of sharding and recomputation, evaluated. `prepared` is of runs inside a
     node, or of those over nodes."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
 
+from gpuplan.frozen import frozen
 from gpuplan.plan.model import Flip, Shortfall
 from gpuplan.sizing.ask.demand import VisionRunDemand
 from gpuplan.sizing.candidates.choose import Candidate, Merit, nodes_gate
@@ -37,7 +37,7 @@ _FILES = sheet("""
 """)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SizedLooking:
     """A run at its micro-batch, evaluated."""
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import partial
 
+from gpuplan.frozen import frozen
 from gpuplan.sizing.ask.demand import VisionBatchDemand, VisionDemand
 from gpuplan.sizing.candidates import batching
 from gpuplan.sizing.candidates.choose import Candidate
@@ -25,7 +25,7 @@ from gpuplan.sizing.physics.vision.classifier import CORES, Classifier
 from gpuplan.sizing.physics.vision.network import measured
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SizedClassifier:
     """A classifier with the images of its steps, evaluated."""
 

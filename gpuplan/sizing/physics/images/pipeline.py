@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from gpuplan.frozen import frozen
 from gpuplan.models.model import Denoiser, Diffusion, Unet
 from gpuplan.sizing.calibration.anchors import Anchors, Features, Field
 from gpuplan.sizing.calibration.corrections import SteadyCorrection
@@ -29,7 +30,7 @@ PLANNED = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Pipeline:
     """A pipeline on a device without its batch; `corrected` is what measured points say of it."""
 

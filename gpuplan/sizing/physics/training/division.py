@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cache
 from typing import Any, Literal
 
-from gpuplan.frozen import record
+from gpuplan.frozen import frozen, record
 from gpuplan.sizing.evidence.formula import Quantity
 from gpuplan.sizing.evidence.sheet import Scope
 
@@ -32,7 +31,7 @@ class Method:
         return "lora" if self.adapter else "full"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Division:
     """`gpus` hold data-parallel replicas of `tensor` x `pipeline` x `context` GPUs; `sharding` says
     what the replicas divide. `expert` GPUs among them divide the experts, each stage of a pipeline
