@@ -42,7 +42,8 @@ def _made(cls: type[T], init: Callable[..., None]) -> type[T]:
         for item in fields(made):
             item.type = kinds.get(item.name, item.type)
     made.__doc__ = text
-    made.__init__, made.__setattr__, made.__delattr__ = init, _refuse, _refuse
+    made.__init__ = _checked(init) if hasattr(made, "__post_init__") else init
+    made.__setattr__, made.__delattr__ = _refuse, _refuse
     made.__eq__, made.__hash__, made.__reduce__ = _equal, _hash, _reduce
     if made.__repr__ is object.__repr__:
         made.__repr__ = _repr
@@ -87,7 +88,6 @@ def _init(self: Any, **given: Any) -> None:
     if len(given) > len(puts):
         unknown = given.keys() - {name for name, _, _ in puts}
         raise TypeError(f"{type(self).__name__} has no {', '.join(sorted(unknown))}")
-    _checked(self)
 
 
 def _init_by_position(self: Any, *values: Any, **given: Any) -> None:
@@ -95,7 +95,6 @@ def _init_by_position(self: Any, *values: Any, **given: Any) -> None:
     if len(values) == len(puts) and not given:
         for (_, put, _), value in zip(puts, values, strict=True):
             put(self, value)
-        _checked(self)
     elif len(values) > len(puts):
         raise TypeError(f"{type(self).__name__} has {len(puts)} fields, not {len(values)}")
     else:
@@ -103,9 +102,12 @@ def _init_by_position(self: Any, *values: Any, **given: Any) -> None:
         _init(self, **{name: value for (name, _, _), value in named}, **given)
 
 
-def _checked(self: Any) -> None:
-    if (check := getattr(self, "__post_init__", None)) is not None:
-        check()
+def _checked(init: Callable[..., None]) -> Callable[..., None]:
+    def made(self: Any, *values: Any, **given: Any) -> None:
+        init(self, *values, **given)
+        self.__post_init__()
+
+    return made
 
 
 def _refuse(self: Any, name: str, *_: Any) -> None:

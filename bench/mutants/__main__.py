@@ -7,8 +7,9 @@ A mutant is the program with one small mistake; one that no test notices shows w
 One that survives and that bench/mutants/same.toml shows to be the same program is counted apart.
 Of each package, `--count` places are drawn with `--seed`. --without leaves out files. --known takes
 from out/mutants/ which test executes which line, as the last run found it; --again also tries only
-the survivors of that run, on what the code is now. --most bounds the seconds, as they were with
-coverage, of the tests that a mutant meets, the quick ones first: more are counted alive then.
+the survivors of that run, on what the code is now, and counts them with the others of its sample.
+--most bounds the seconds, as they were with coverage, of the tests that a mutant meets, the quick
+ones first: more are counted alive then, until --again tries these without a bound.
 """
 
 from __future__ import annotations
@@ -172,9 +173,11 @@ def _measure(
     if not files or not all((ROOT / test).exists() for test in package.tests):
         raise SystemExit(f"{name}: no such folders: {', '.join(package.folders + package.tests)}")
     OUT.mkdir(parents=True, exist_ok=True)
-    listed = OUT / f"{name}.survivors.json"
+    listed, last = OUT / f"{name}.outcomes.json", dict[Mutant, Outcome]()
     if options.again:
-        wanted = [Mutant(**row) for row in json.loads(listed.read_text(encoding="utf-8"))]
+        rows = json.loads(listed.read_text(encoding="utf-8"))
+        last = {Mutant(**row): outcome for row, outcome in rows}
+        wanted = [mutant for mutant, outcome in last.items() if outcome == "survived"]
     else:
         names = [f for f in files if not any(fnmatch(str(f), f"*{g}") for g in options.without)]
         wanted = sample(names, ROOT, None if options.all else options.count, options.seed)
@@ -184,9 +187,10 @@ def _measure(
             for saved, tests in ((name, package.tests), (f"{name}.large", package.large))
         )
         known.most_seconds = large.most_seconds = options.most
-        outcomes = _attempts(wanted, package, (known, large), folder, options.jobs)
-    survivors = [asdict(mutant) for mutant, outcome in outcomes if outcome == "survived"]
-    listed.write_text(json.dumps(survivors, indent=1), encoding="utf-8")
+        tried = _attempts(wanted, package, (known, large), folder, options.jobs)
+    outcomes = [*(last | dict(tried)).items()]
+    rows = [(asdict(mutant), outcome) for mutant, outcome in outcomes]
+    listed.write_text(json.dumps(rows, indent=1), encoding="utf-8")
     return outcomes
 
 

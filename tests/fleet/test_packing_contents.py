@@ -420,8 +420,7 @@ def test_more_of_a_group_than_hosts_hold_is_cut_and_nothing_that_they_hold(seed:
     group, other = fleet.classes
     made, program = Columns(), Rows()
     hosts = made.column(1.0)
-    short = {group.index: made.column(9.0), other.index: made.column(9.0)}
-    spread = Spread(fleet, made, {(0, None): hosts}, short)
+    spread = Spread(fleet, made, {(0, None): hosts})
     contents = [
         Content(
             (0, None, 0),
@@ -437,7 +436,7 @@ def test_more_of_a_group_than_hosts_hold_is_cut_and_nothing_that_they_hold(seed:
     spread.paid[hosts] = paid = draw.choice((0, 1, 2))
     number = [draw.choice((0.0, 0.5, 1.0, 2.0)) for _ in contents]
     there = draw.choice((0.5, 1.0, 1.5, 2.0, 3.0))
-    values = [there, 0.0, 0.0, *number]
+    values = [there, *number]
     stand = sum(c.counts.get(group.index, 0) * n for c, n in zip(contents, number, strict=True))
     cut = spread.cut(program, list(zip(columns, contents, number, strict=True)), values)  # type: ignore[arg-type]
     assert cut == (stand > min(there, 4) + min(there, 2))

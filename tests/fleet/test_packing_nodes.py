@@ -103,8 +103,7 @@ def test_a_group_on_too_few_hosts_of_a_type_is_cut_by_what_stands_on_those_alone
     (kind,) = fleet.classes
     made, program = Columns(), Rows()
     columns = [made.column(1.0) for _ in range(4)]
-    hosts, short = {(0, None): columns[0], (1, None): columns[1]}, {kind.index: made.column(9.0)}
-    spread = Spread(fleet, made, hosts, short)
+    spread = Spread(fleet, made, {(0, None): columns[0], (1, None): columns[1]})
     contents = [
         Content((choice.chassis, None, 0), (Item(kind.index, choice, SHARED, 3),))
         for choice in sorted(kind.choices, key=lambda choice: choice.chassis)

@@ -16,9 +16,21 @@ from gpuplan.sizing.evidence.formula import Quantity, canonical, evaluate
 from gpuplan.sizing.hardware.offers import Site
 from tests.sizing.formulas.test_dimensions import MORE
 from tests.sizing.test_kinds_told import KINDS, POOLS
+from tests.sizing.test_nodes import LARGE, MIXTURE
 from tests.sizing.test_offers import shaped
 from tests.sizing.test_parallel_runs import BRIDGE, LLAMA_405B, MIXTRAL, TWO_NODES, demand
-from tests.support.sizing_cases import CASES, CHAT_8B, FULL_8B, IB, NOTEBOOKS, site, size, sized
+from tests.support.sizing_cases import (
+    BATCH,
+    CASES,
+    CHAT_8B,
+    CHAT_70B,
+    FULL_8B,
+    IB,
+    NOTEBOOKS,
+    site,
+    size,
+    sized,
+)
 
 STORED = Quantity(2e9, "B/s", "test")
 PRICE = Quantity(0.5, "USD/GB/month", "test")
@@ -49,8 +61,27 @@ CHANGED = {
     "run": FULL_8B + SOME.format("gpu_count: 16, micro_batch: 1, checkpoint_storage: 900 GB"),
     "notebooks": NOTEBOOKS + SOME.format("home_storage: 99 GB, shared_memory: 1 GB"),
 }
+USERS = CHAT_8B.replace("requests_per_second: 2", "concurrency: {users: 40, think_time: 15 s}")
+TOKENS = "    slo: {tokens_per_second: 9000}\n"
+DRAFTS = "accepted_tokens: 2, draft_tokens: 3, draft_cost: 0.1, draft_memory: 3 GiB"
+# Loads and engines of other kinds.
+ASKED = {
+    "users": USERS,
+    "tokens a second": CHAT_8B + TOKENS,
+    "tokens of users": USERS + TOKENS,
+    "tokens of a batch": BATCH.replace("24 h", "24 h, tokens_per_second: 9000"),
+    "tokens of an archive": BATCH.replace("finish_within: 24 h", "tokens_per_second: 9000"),
+    "archive": BATCH.replace("    slo: {finish_within: 24 h}\n", ""),
+    "grown": CHAT_8B + "    growth: {factor: 1.5}\n",
+    "drafts": f"{CHAT_70B}    speculative: {{{DRAFTS}, method: draft_model, model: a/b}}\n",
+    "bursts": CHAT_70B.replace("peak: 20}", "peak: 20}, burst: 3"),
+    "hits": CHAT_70B.replace("load: {", "load: {prefix_cache: 0.5, "),
+    "small cache": CHAT_70B + SOME.format("kv_cache_dtype: fp8"),
+    "part": CHAT_8B.replace("meta-llama/Llama-3.1-8B-Instruct", "Qwen/Qwen3-0.6B")
+    + "    tenancy: {isolation: shared}\n",
+}
 WHERE = {
-    **{name: (text, None) for name, text in {**CASES, **MORE, **KINDS, **CHANGED}.items()},
+    **{name: (text, None) for name, text in {**CASES, **MORE, **KINDS, **CHANGED, **ASKED}.items()},
     **{
         f"{name} that is stopped": (KINDS[name] + "    preemptible: true\n", BOUGHT)
         for name in KINDS
@@ -59,6 +90,8 @@ WHERE = {
         name: (text, replace(site("h100-sxm-80gb", node_count=128), storage_bytes_per_s=rate))
         for name, (text, rate) in DIVIDED.items()
     },
+    "stages over nodes": (LARGE, site("h100-sxm-80gb")),
+    "groups over nodes": (MIXTURE, site("h100-sxm-80gb")),
     "racks": (CHAT_8B, RACKS),
     "run in racks": (SPARE, replace(RACKS, storage_bytes_per_s=STORED)),
     "spares": (SPARE, replace(site("h100-sxm-80gb"), storage_bytes_per_s=STORED)),
@@ -206,3 +239,30 @@ def test_percentiles_stand_in_their_order_around_the_mean(name: str) -> None:
         assert of["p50"] <= of["p95"] <= of["p99"]
         assert of["mean"] <= of["p95"]
         assert 0.3 * of["mean"] < of["p50"] < 1.5 * of["mean"]
+
+
+# What a plan says itself; beside fields of the manifest, points that lie near, what to measure.
+SAID = {
+    "gpu_count",
+    "gpu_memory_utilization",
+    "max_model_len",
+    "max_num_seqs",
+    "memory_bytes",
+    "micro_batch",
+    "node_gpus",
+    "precision",
+    "replicas",
+    "request_latency_p95",
+    "scratch_bytes",
+    "tensor_parallel_size",
+}
+FIELDS = ("load.", "slo.", "training.", "checkpoint.", "notebook.", "measuring.")
+
+
+@pytest.mark.parametrize("name", WHERE)
+def test_no_number_is_given_that_nothing_is_made_of(name: str) -> None:
+    found = answer(name).evidence
+    used = {each.source.removeprefix("quantity:") for e in found for each in e.inputs}
+    idle = {e.quantity.removeprefix("work.") for e in found if not e.formula}
+    idle -= {quantity.removeprefix("work.") for quantity in used}
+    assert {n for n in idle if not n.startswith(FIELDS) and "_nearest." not in n} <= SAID

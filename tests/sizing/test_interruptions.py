@@ -11,12 +11,13 @@ import pytest
 from gpuplan.plan.model import Interruption
 from gpuplan.sizing.candidates.sized import Sized
 from gpuplan.sizing.evidence.formula import Quantity
-from gpuplan.sizing.hardware.offers import Site
+from gpuplan.sizing.hardware.offers import GpuOffer, Site
 from tests.sizing.test_offers import shaped
 from tests.support.sizing_cases import (
     BATCH,
     CHAT_8B,
     FULL_8B,
+    IB,
     IMAGE_BATCH,
     IMAGES,
     LORA_70B,
@@ -129,3 +130,25 @@ def test_an_adapter_loads_its_own_states_and_a_run_begins_at_its_last_checkpoint
     assert lost.usd is not None
     assert lost.usd > Decimal(0)
     assert lost.in_time is None
+
+
+def test_work_that_may_be_stopped_on_nodes_that_are_kept_is_told_so() -> None:
+    """Where its nodes have a list price and spare ones with its GPU none; nobody else is told."""
+    kept = shaped(8)
+    listed = replace(kept, listed=kept.shape.price if kept.shape else None)
+    dear = shaped(8, "spot", usd_per_gpu_hour=Quantity(99.0, "USD/h", "test"))
+
+    def told(text: str, *offers: GpuOffer) -> list[str]:
+        answer = sized(text, Site(target="kubernetes", gpus=offers, fabric=IB))
+        return [d.message for d in answer.diagnostics if "spare capacity" in d.message]
+
+    stopped = CHAT_8B + "    preemptible: true\n"
+    (said,) = told(stopped, listed)
+    assert said == (
+        "no price of spare capacity is known for azure, westus3: 'work' is planned and priced on"
+        " nodes that are kept"
+    )
+    assert told(stopped, replace(kept, listed=None)) == []
+    assert told(stopped, listed, dear) == []
+    assert told(CHAT_8B, listed) == told(CHAT_8B, listed, dear) == []
+    assert told(stopped, replace(listed, shape=None)) == []

@@ -192,6 +192,21 @@ def test_stages_that_do_not_divide_the_layers_are_refused_by_name(text: str) -> 
         assert named is uneven
 
 
+@pytest.mark.parametrize("text", [LARGE, MIXTURE])
+def test_a_replica_over_nodes_has_the_sequences_of_all_its_stages_or_groups(text: str) -> None:
+    answer = size(wanted(text), site("h100-sxm-80gb"))
+    assert isinstance(answer, Sized)
+    of = answer.workload.parallelism
+    ranks = of.pipeline_parallel_size * of.data_parallel_size
+    assert ranks > 1
+    entries = {e.quantity.removeprefix("work."): e for e in answer.evidence}
+    (given,) = (i for i in entries["replicas"].inputs if i.name == "limit_sequences")
+    assert given.value == pytest.approx(ranks * entries["limit.sequences"].value)
+    assert given.source == "quantity:work.limit." + (
+        "replica_sequences" if of.pipeline_parallel_size > 1 else "all_sequences"
+    )
+
+
 def test_a_plan_says_which_kinds_of_layouts_lost_and_why() -> None:
     work = sized(MIXTURE, site("h100-sxm-80gb"))
     lost = {x.kind: x for x in work.served_layouts}

@@ -3,8 +3,9 @@ nodes do."""
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
-from itertools import product
+from itertools import pairwise, product
 
 import numpy as np
 import pytest
@@ -309,3 +310,26 @@ def test_runs_that_no_engine_starts_are_taken_where_nothing_else_holds_the_model
     where = site(large, node_count=64)
     assert engines(LLAMA_405B, where, unstarted=False) == bridged
     assert engines(LLAMA_405B, where, unstarted=True) == bridged
+
+
+def test_more_gpus_are_weighed_until_several_more_are_much_dearer() -> None:
+    """Two numbers in a row that cost a quarter more than the cheapest; of a run with a time limit
+    what is late is weighed on, since more of them may not be."""
+    where = site("h100-sxm-80gb", node_count=512)
+    device = whole(where.gpus[0])
+    for text in (LLAMA_405B, f"{LLAMA_405B}    slo: {{finish_within: 200 d}}\n"):
+        asked = demand(text)
+        weighed, every = (
+            list(parallel.candidates(asked, where, device, BRIDGE, patience))
+            for patience in (2, math.inf)
+        )
+        assert [c.gpus for c in weighed] == [c.gpus for c in every][: len(weighed)]
+        assert len(weighed) < len(every)
+        costs = [float(c.whole_gpus) * c.weight for c in weighed if c.feasible]
+        dear = [cost > 1.25 * min(costs[: n + 1]) for n, cost in enumerate(costs)]
+        assert dear[-2:] == [True, True]
+        assert all(not (a and b) for a, b in pairwise(dear[:-1]))
+        assert weighed[-1].feasible
+        late = [c.gpus for c in weighed if not c.feasible]
+        assert bool(late) == ("finish_within" in text)
+        assert max(late, default=0) < min(c.gpus for c in weighed if c.feasible)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from gpuplan.sizing.decide.size import tried
 from gpuplan.sizing.hardware.devices import Device, partitions, whole
+from gpuplan.sizing.hardware.offers import Site
 from gpuplan.units import GB
-from tests.support.sizing_cases import CHAT_8B, NOTEBOOKS, site, sized
+from tests.support.sizing_cases import CHAT_8B, NOTEBOOKS, site, sized, wanted
 
 A100 = "a100-sxm-80gb"
 SMALL = CHAT_8B.replace("meta-llama/Llama-3.1-8B-Instruct", "Qwen/Qwen3-0.6B")
@@ -79,3 +81,34 @@ def test_users_get_the_smallest_part_that_holds_what_they_ask() -> None:
     for memory, part in (("9 GiB", "1g.10gb"), ("15 GiB", "1g.20gb"), ("30 GiB", "3g.40gb")):
         answer = sized(wanted.replace("9 GiB", memory), site(A100))
         assert answer.workload.partition == part
+
+
+def weighed(text: str, where: Site) -> dict[str, list[int]]:
+    """Tensor-parallel sizes by device."""
+    found: dict[str, list[int]] = {}
+    for _, group in tried(wanted(text), where):
+        for made in group:
+            name = made.device.partition or made.device.gpu.identifier
+            found.setdefault(name, []).append(made.tensor_parallel_size)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("model", "room", "sizes"),
+    [
+        ("meta-llama/Llama-3.1-8B-Instruct", 8, [1, 2, 4, 8]),
+        ("meta-llama/Llama-3.1-8B-Instruct", 6, [1, 2, 4]),
+        ("meta-llama/Llama-3.1-8B-Instruct", 1, [1]),
+        ("Qwen/Qwen2.5-0.5B-Instruct", 8, [1, 2]),  # 14 heads
+        ("Qwen/Qwen2.5-1.5B-Instruct", 8, [1, 2, 4]),  # 12 heads, 2 of keys
+    ],
+)
+def test_a_service_is_weighed_on_powers_of_two_that_divide_its_heads_and_on_each_part(
+    model: str, room: int, sizes: list[int]
+) -> None:
+    text = CHAT_8B.replace("meta-llama/Llama-3.1-8B-Instruct", model)
+    where = site(A100, gpus_per_node=room)
+    assert weighed(text, where) == {A100: sizes}
+    shared = weighed(text + "    tenancy: {isolation: shared}\n", where)
+    assert shared.pop(A100, sizes) == sizes
+    assert shared == {name: [1] for name in parts(A100)}

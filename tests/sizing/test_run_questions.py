@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -56,6 +57,10 @@ def test_a_run_that_cannot_end_in_time_gets_the_nearest_answer(
     assert "`slo.finish_within: 13" in said
     assert "instead of 21 d takes 1024 × h100-sxm-80gb" in said
     assert "717 kW of GPUs" in said
+    priced = re.search(r"at \$4,096/h, \$([\d,]+) in ([\d.]+) d, 717 kW of GPUs", said)
+    assert priced is not None
+    paid = float(priced[1].replace(",", ""))
+    assert paid == pytest.approx(4096 * 24 * float(priced[2]), rel=0.01)
 
 
 FABRIC = "  fabric: {kind: infiniband, bandwidth_per_gpu: 400 Gb/s}\n"

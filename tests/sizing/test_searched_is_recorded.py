@@ -8,6 +8,7 @@ import pytest
 
 from gpuplan.sizing.candidates.choose import best
 from gpuplan.sizing.decide.size import tried
+from gpuplan.sizing.kinds.serving.pools import PooledReplica
 from gpuplan.sizing.kinds.serving.search import LimitedReplica
 from gpuplan.sizing.model import shapes
 from tests.sizing.test_evidence_chain import DIVIDED, WHERE, answer
@@ -32,9 +33,10 @@ def weighed(name: str) -> tuple[Mapping[str, float], Mapping[str, float], str]:
     assert chosen is not None
     layout = chosen.detail
     if isinstance(layout, LimitedReplica):
-        needs = dict(layout.replica.needs(layout.limit))
-        del needs["sequences"]  # at the peak there are fewer
-        return layout.replica.times(layout.limit), needs, "limit."
+        times = layout.replica.times(layout.limit)
+        needs = layout.replica.needs(layout.limit)
+        at_peak = {"sequences", "closed_rate", "requests_in_second", "arrival_variation"}
+        return times, {n: v for n, v in needs.items() if n not in at_peak}, "limit."
     values = layout.values  # type: ignore[attr-defined]
     return values, {}, ""
 
@@ -51,3 +53,20 @@ def test_the_numbers_of_the_search_are_those_of_the_plan(name: str) -> None:
     compared = [row for row in both if not (plan.workload.training and row[2] in OF_A_GPU)]
     for recorded, searched, what in compared:
         assert searched == pytest.approx(recorded, rel=1e-6, abs=1e-12), what
+
+
+@pytest.mark.parametrize("name", [name for name in WHERE if name.startswith("pools")])
+def test_pools_have_the_replicas_and_rates_that_were_weighed(name: str) -> None:
+    text, where = WHERE[name]
+    groups = tried(wanted(text), where or site("h200-sxm-141gb", "l40s"))
+    chosen = best(c for _, group in groups for c in group)
+    assert chosen is not None
+    layout = chosen.detail
+    assert isinstance(layout, PooledReplica)
+    known, pair = figures(answer(name)), layout.pair
+    assert known["prefill_replicas"] == pair.prefills
+    assert known["decode_replicas"] == pair.decodes
+    assert known["prefill_rate"] == pytest.approx(pair.prefill.rate, rel=1e-4)
+    assert known["decode_rate"] == pytest.approx(pair.decode.rate, rel=1e-4)
+    assert known["limit.decode.seconds"] == pytest.approx(pair.decode.seconds)
+    assert known["prefill.transfer_rate"] == layout.sent

@@ -122,6 +122,18 @@ def test_a_decode_replica_runs_as_many_as_are_in_time_without_prompts() -> None:
     assert decoding(slow) is None
 
 
+def test_a_decode_replica_may_run_a_single_sequence() -> None:
+    """A limit that a token alone just meets, and two together miss."""
+    _, one = served()
+    alone, two = (one.times(n)["decode_seconds"] for n in (1, 2))
+    assert alone < two
+    limit = (alone + two) / 2 * one.slowness * 1000
+    _, hurried = served(CHAT_70B.replace("40 ms", f"{limit:.6f} ms"))
+    part = decoding(hurried)
+    assert part is not None
+    assert (part.sequences, part.seconds) == (1, pytest.approx(alone))
+
+
 def first_token(one: Replica, load: float) -> float:
     """95th percentile of a replica that is busy with prompts for a part `load` of its time."""
     times, scope = one.times(1), one.scope

@@ -8,7 +8,8 @@ from typing import Any
 
 MOST_ITERATIONS = 1_000_000  # of the simplex method on one linear program: the largest took 2,000
 MOST_LOOKS = 4_000  # of a search: the longest took 100
-CUT_SHORT = ("Interrupted by user", "Iteration limit reached")  # what a solver says then
+INFEASIBLE = ("Infeasible", "Primal infeasible or unbounded")  # what a solver says then
+CUT_SHORT = ("Interrupted by user", "Iteration limit reached")  # as above
 
 
 @dataclass(slots=True)
@@ -141,6 +142,10 @@ class Program:
 
     def term(self, row: int, column: int, amount: float) -> None:
         self.solver.changeCoeff(row, column, amount)
+
+    def feasible(self) -> bool:
+        """Whether the last answer keeps all rows and bounds."""
+        return str(self.solver.modelStatusToString(self.solver.getModelStatus())) not in INFEASIBLE
 
     def objective(self) -> float:
         value: float = self.solver.getInfo().objective_function_value

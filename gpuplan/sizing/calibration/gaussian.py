@@ -21,7 +21,6 @@ from gpuplan.sizing.calibration.points import (
     Place,
     Places,
     Points,
-    Split,
     indexed,
     taker,
     without,
@@ -72,7 +71,7 @@ class Process:
         self._noises, self._weights = points.noises, points.weights
         self._sums: dict[tuple[int, object], float] = {}
         self._shared: dict[tuple[int, int], float] = {}
-        self._split: dict[tuple[object, int], Split] = {}
+        self._split: dict[tuple[int, object, int], dict[Place, dict[float, float]]] = {}
 
     def _takers(self) -> Iterator[Callable[[Any], object]]:
         """What takes a term's texts from a point's."""
@@ -99,21 +98,25 @@ class Process:
                 self._share(n, features, axis, shares[term.scales[axis][1]])
             else:
                 total += self._part(n, key, features)
-        return [total + math.fsum(_faded(value, shares)) for value in values]
+        return [total + _faded(value, shares) for value in values]
 
     def _share(self, n: int, features: Features, axis: int, shares: dict[float, float]) -> None:
         """Adds the points' shares in the mean to `shares`, by their place on an axis."""
-        scales = self.terms[n].scales
-        if (scales, axis) not in self._split:
-            self._split[scales, axis] = Split(self._where[n], axis)
-        split, rest = self._split[scales, axis], without(self._here(n, features), axis)
-        square, weights, exp, dist = self._squares[n], self._weights, math.exp, math.dist
-        for i in self._members[n][self._take[n](features)]:
-            place, others = split[i]
-            share = square * weights[i]
-            if others != rest:
-                share *= exp(-(dist(rest, others) ** 2) / 2)
-            shares[place] = shares.get(place, 0.0) + share
+        rest, square = without(self._here(n, features), axis), self._squares[n]
+        for others, weights in self._beside(n, self._take[n](features), axis).items():
+            left = square * math.exp(-(math.dist(rest, others) ** 2) / 2)
+            for place, weight in weights.items():
+                shares[place] = shares.get(place, 0.0) + left * weight
+
+    def _beside(self, n: int, key: object, axis: int) -> dict[Place, dict[float, float]]:
+        """The weights of a key's points by their other places, and by that on the axis."""
+        if (n, key, axis) not in self._split:
+            groups = self._split[n, key, axis] = defaultdict[Place, dict[float, float]](dict)
+            for i in self._members[n][key]:
+                place = self._where[n][i]
+                weights = groups[without(place, axis)]
+                weights[place[axis]] = weights.get(place[axis], 0.0) + self._weights[i]
+        return self._split[n, key, axis]
 
     def _part(self, n: int, key: object, features: Features) -> float:
         members = self._members[n][key]
@@ -219,12 +222,15 @@ def fading(here: Place, there: Place) -> float:
     return math.exp(-(math.dist(here, there) ** 2) / 2)
 
 
-def _faded(value: float, shares: Mapping[float, Mapping[float, float]]) -> Iterator[float]:
+def _faded(value: float, shares: Mapping[float, Mapping[float, float]]) -> float:
     """What is left at `value` of shares that lie on an axis, by its length."""
+    total, exp = 0.0, math.exp
     for length, by_place in shares.items():
         here = value / length
         for place, share in by_place.items():
-            yield share * math.exp(-((here - place) ** 2) / 2)
+            distance = here - place
+            total += share * exp(-distance * distance / 2)
+    return total
 
 
 def _explained(rows: Sequence[Sequence[float]], column: Sequence[float]) -> float:

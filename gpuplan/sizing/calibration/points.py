@@ -52,19 +52,6 @@ class Places(dict[int, Place]):
         return place
 
 
-class Split(dict[int, tuple[float, Place]]):
-    """Of each point its place on one axis, and its other places."""
-
-    def __init__(self, where: Places, axis: int) -> None:
-        super().__init__()
-        self._where, self._axis = where, axis
-
-    def __missing__(self, number: int) -> tuple[float, Place]:
-        place = self._where[number]
-        split = self[number] = place[self._axis], without(place, self._axis)
-        return split
-
-
 class Groups:
     """The numbers of the kinds that have a key. A plan asks for a few of a thousand keys, a fit
     for all: each is looked for when it is asked for, until an index is worth its time."""

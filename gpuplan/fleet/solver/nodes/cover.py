@@ -58,7 +58,7 @@ class Cover:
         model = Columns()
         self._demand(model)
         self._hosts(model, sites)
-        self._spread = Spread(fleet, model, self.hosts, self._short)
+        self._spread = Spread(fleet, model, self.hosts)
         self.program = Program(model)
 
     def _demand(self, model: Columns) -> None:
@@ -150,6 +150,9 @@ class Cover:
 
     def solve(self) -> Answer:
         values, duals = self.program.values()
+        if not self.program.feasible():
+            self._spread.relax(self.program, self._short)
+            values, duals = self.program.values()
         worth = [duals[self._rows[kind.index]] for kind in self.fleet.classes]
         price = {site: -duals[row] for site, row in self._nodes.items()}
         return Answer(self.program.objective(), values, worth, price, self._spread.less(duals))

@@ -15,22 +15,18 @@ ContentCount = tuple[int, Content, float]  # column, content, how often
 
 
 class Spread:
-    """As many hosts as the largest group of a class has items that are covered; and tangents to the
-    most items of a class that some hosts of a type may have, where an answer has more. `short`:
-    columns of the items of each class that are left uncovered."""
+    """As many hosts as the largest group of a class has items; and tangents to the most items of a
+    class that some hosts of a type may have, where an answer has more."""
 
     def __init__(
-        self,
-        fleet: Fleet,
-        model: Columns,
-        hosts: Mapping[tuple[int, str | None], int],
-        short: Mapping[int, int],
+        self, fleet: Fleet, model: Columns, hosts: Mapping[tuple[int, str | None], int]
     ) -> None:
         self._limits: dict[At, Limit] = {}
         self._rows: dict[int, At] = {}
         self._high: dict[int, float] = {}
         self._least: dict[int, float] = {}  # what hosts that are paid let a row have at least
         self._chosen: dict[At, int] = {}  # items that chosen contents cover
+        self._wide: dict[int, int] = {}  # the row of each class that has groups
         self.paid: dict[int, int] = {}  # hosts, by their column
         for kind in fleet.classes:
             sizes = group_sizes(fleet, kind.items)
@@ -43,7 +39,15 @@ class Spread:
                 everywhere |= dict.fromkeys(columns, 1.0)
                 alone = len(kind.items) - sum(sizes)
                 self._limits[kind.index, choice.chassis] = Limit([], columns, alone, sizes)
-            model.row(sizes[-1], INFINITY, {**everywhere, short[kind.index]: 1.0})
+            if everywhere:
+                self._wide[kind.index] = len(model.rows)
+                model.row(sizes[-1], INFINITY, everywhere)
+
+    def relax(self, program: Program, short: Mapping[int, int]) -> None:
+        """Where hosts are too few for a group: who is left uncovered wants none. `short`: the
+        columns of those of each class."""
+        for kind, row in self._wide.items():
+            program.term(row, short[kind], 1.0)
 
     def terms(self, content: Content) -> dict[int, float]:
         """A content's amounts in the tangents that there are."""

@@ -149,7 +149,7 @@ def _across(settled: Settled[LanguageDemand], replica: Replica) -> Scope:
 
 def _of_all_ranks(settled: Settled[LanguageDemand], at_limit: Scope, prefix: str) -> Quantity:
     """The sequences of a replica, of which each data-parallel group has as many."""
-    if "data_parallel_size" not in at_limit or at_limit["data_parallel_size"].value == 1:
+    if at_limit["data_parallel_size"].value == 1:
         return at_limit["sequences"]
     return GROUPS.record(settled.ledger, dict(at_limit), prefix)["all_sequences"]
 
