@@ -14,8 +14,8 @@ WIDTHS: dict[str, dict[str, tuple[Ends, Ends]]] = {
         "usual settings, amd": ((-1.162, 1.162), (-0.9907, 0.9907)),
     },
     "time_to_first_token": {
-        "usual settings, dense": ((-1.329, 1.329), (-1.076, 1.076)),
-        "usual settings, mixture": ((-1.088, 1.088), (-0.8934, 0.8934)),
-        "usual settings, amd": ((-1.369, 1.369), (-1.199, 1.199)),
+        "usual settings, dense": ((-1.347, 1.347), (-1.17, 1.17)),
+        "usual settings, mixture": ((-1.129, 1.129), (-1.009, 1.009)),
+        "usual settings, amd": ((-1.417, 1.417), (-1.285, 1.285)),
     },
 }
