@@ -27,8 +27,8 @@ from gpuplan.sizing.physics.serving.scopes import HALF_A_STEP
 ABOUT = """Constants of the serving model
 
 Overheads are seconds. `VENDOR`: factors on the constants of another maker's GPUs, `overhead` on all
-of an engine's but `scaling_overhead`, which has a value of its own; `UNIFORM_INTERFERENCE` on its
-`interference`, where answers have any length down to one token. `eager_seconds`: for which the host
+of an engine's but `scaling_overhead`, which has a value of its own. `PIECE_SECONDS`: for which the
+host starts a layer of a decode step that is no single CUDA graph. `eager_seconds`: for which it
 starts the kernels of a prompt's layer with attention; `eager_experts` and `eager_state`: those of
 its experts and of linear attention, `eager_latent`: what latent attention takes more, as parts of
 that; of it, tuned settings leave `captured`. `FIRST_TOKEN`: what stands after `first_overhead`
@@ -87,7 +87,7 @@ PRIORS = (
         for engine, start in zip(ENGINES, starts, strict=True)
     }
     | VENDORS
-    | {"uniform_interference": (1.3, 0.5)}
+    | {"piece_seconds": (1.3e-4, 0.3)}
 )
 # Widths of the factors of sources.
 TOKEN_SOURCES, FIRST_SOURCES = 0.15, 0.3
@@ -122,7 +122,7 @@ def expressed(points: list[Point], metric: str) -> list[tuple[Point, Served]]:
     pairs = []
     for point in points:
         if point.metric == metric and isinstance(point.case, Case):
-            if point.case.row["confidence"] not in ("A", "B"):
+            if point.confidence not in ("A", "B"):
                 continue
             with suppress(NotMeasured):  # kernels of its GPU
                 answer = served(point.case)
@@ -151,7 +151,7 @@ class Points:
         self.source = np.array([str(p.features["source"]) for p in points])
         self.amd = np.array([p.case.gpu.vendor == "amd" for p in points])
         self.tuned = np.array([p.features["source"] in TUNED for p in points])
-        self.uniform = np.array([p.features["client"] == "uniform" for p in points])
+        self.pieced = np.array(["piece_seconds" in p.replica.scope for p in points])
         self.dense = np.array([not d.get("expert_layers") for d in decode])
         self.latent = np.array([float("kv_rank" in d) for d in decode])
         self.seconds = np.array([point.value / 1e3 for point, _ in pairs])
@@ -217,9 +217,11 @@ class Points:
         own = own + constants["latent_overhead"] * self.latent[at] * counts[0]
         host = each["sequence_overhead"] * counts[3]
         decode, prefill = works[0] + own, np.maximum(works[1] + own - host, launch)
-        spread = np.where(self.uniform[at], constants["uniform_interference"], 1.0)
-        apart = engine["interference"] * spread * (1 - self.share[at] / 2)
-        stall = apart * self.stalled[at] * np.maximum(works[1], launch * together)
+        pieces = constants["piece_seconds"] * self.launched[at] @ [1, 0, 1] + host
+        decode = np.where(self.pieced[at], np.maximum(decode, pieces), decode)
+        longer = together * np.maximum(launch - decode, 0)
+        prompt = np.maximum(engine["interference"] * works[1], longer)
+        stall = (1 - self.share[at] / 2) * self.stalled[at] * prompt
         output = self.output[at]
         excess = stall + output * decode - prefill  # as `latency.TOKEN` of the sizing solves it
         token = (excess + np.sqrt(excess**2 + 4 * output * decode * prefill)) / (2 * output)
@@ -330,7 +332,7 @@ def module(constants: Constants, firsts: Firsts, tokens: int, shorts: int) -> It
     engines = {e: {name: constants[name, e] for name in BY_ENGINE} for e in ENGINES}
     yield from table("ENGINE", engines)
     yield from table("VENDOR", {"amd": {name: constants["amd", name] for _, name in VENDORS}})
-    yield f"UNIFORM_INTERFERENCE = {constants['uniform_interference']:.4g}"
+    yield f"PIECE_SECONDS = {constants['piece_seconds']:.4g}  # a layer, of vLLM 0.8 to 0.10"
     yield from table("FIRST_TOKEN", firsts)
 
 

@@ -30,6 +30,10 @@ class Times(Protocol):
     def slowed(self, sequences: int) -> float:
         """How much longer such a step is for each second that the prompts in it take alone."""
 
+    def late(self, sequences: int, seconds: float) -> float:
+        """How much longer it is at least with prompts, which takes `seconds` without: the host
+        starts their kernels."""
+
     def prompt(self, tokens: int) -> float:
         """What a prompt of so many tokens takes, without the engine's own time."""
 
@@ -37,7 +41,7 @@ class Times(Protocol):
         """The engine's own time of a step in which nothing decodes."""
 
     def launch(self) -> float:
-        """What a step with prompts takes at least: the host starts their kernels."""
+        """What a step of prompts alone takes at least: the host starts their kernels."""
 
     def first(self, tokens: int, sequences: int) -> float:
         """A first token, seen by its client, of a prompt that nothing keeps waiting."""
@@ -311,15 +315,16 @@ class Engine:
         waits for it is slowed as measured, the engine's own time included."""
         works = [tokens * job.work_per_token for job, tokens in chunks]
         seconds, slowed = self.times.alone(), 1.0
+        least = self.times.launch() - seconds
         if self.decoding:
             seconds, slowed = 0.0, self.times.slowed(self.decoding)
+            least = self.times.late(self.decoding, self._decode_seconds(self.decoding, 1))
         if decoding:
             seconds = self._decode_seconds(decoding, 1)
             self._free -= self._blocks(1)
-        least = self.times.launch() - (0.0 if self.decoding else seconds)
-        total = seconds + slowed * max(sum(works), least if works else 0.0)
+        total = seconds + max(slowed * sum(works), least if works else 0.0)
         for (job, _), work in zip(chunks, works, strict=True):
-            job.own_seconds += seconds + slowed * max(work, least)
+            job.own_seconds += seconds + max(slowed * work, least)
         self._pass(total, 1 if decoding else 0)
         self._prompted = bool(chunks)
         for job, _ in chunks:

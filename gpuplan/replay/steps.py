@@ -88,9 +88,8 @@ class EvidenceTimes:
         self._first, self._first_inputs = known.sheet(
             f"{expected}{name}" for name in ("modelled_first_seconds", "first_token_seconds")
         )
-        stall = f"{expected}stall_seconds"
-        factors = known.given(stall, "interference"), known.given(stall, "stalling_ranks")
-        self._interference = factors[0] * factors[1]
+        self._interference = known.given(f"{expected}prompt_work_seconds", "interference")
+        self._stalling = known.given(f"{expected}stall_seconds", "stalling_ranks")
         self._steps: dict[tuple[int, int], float] = {}
         self._prompts: dict[int, dict[str, float]] = {}
 
@@ -128,7 +127,10 @@ class EvidenceTimes:
         return seconds
 
     def slowed(self, sequences: int) -> float:
-        return self._interference * self.corrected(sequences)
+        return self._interference * self._stalling * self.corrected(sequences)
+
+    def late(self, sequences: int, seconds: float) -> float:
+        return self._stalling * (self.corrected(sequences) * self._launch - seconds)
 
     def prompt(self, tokens: int) -> float:
         return self._prompt(tokens)["work_seconds"]

@@ -68,11 +68,11 @@ tenant_support_quota = k8s.core.v1.ResourceQuota(
     ),
     spec=k8s.core.v1.ResourceQuotaSpecArgs(
         hard={
-            "requests.nvidia.com/gpu": "34",
+            "requests.nvidia.com/gpu": "33",
             "requests.storage": "1499Gi",
             # the sum over the tenant's pods, 8 more and 32 GiB for those without GPUs
-            "requests.cpu": "212",
-            "requests.memory": "1472Gi",
+            "requests.cpu": "206",
+            "requests.memory": "1392Gi",
         },
     ),
     opts=pulumi.ResourceOptions(provider=provider, depends_on=[tenant_support_namespace]),

@@ -12,7 +12,7 @@ config = pulumi.Config()
 # Where each workload is found.
 addresses = {"assistant": "http://assistant.aks-support.svc:8000", "tune": "job aks-support/tune"}
 
-# assistant: inference of meta-llama/Llama-3.1-8B-Instruct on 2 × a100-pcie-80gb, $7.35/h
+# assistant: inference of meta-llama/Llama-3.1-8B-Instruct on 1 × a100-pcie-80gb, $3.67/h
 assistant_labels = {
     "app.kubernetes.io/name": "assistant",
     "app.kubernetes.io/part-of": "aks",
@@ -89,11 +89,12 @@ k8s.apps.v1.Deployment(
     spec=k8s.apps.v1.DeploymentSpecArgs(
         # each on 1 × a100-pcie-80gb; meets mean time per output token and time to first token p95
         # and requests per second and gpu memory
-        replicas=2,
+        replicas=1,
         selector=k8s.meta.v1.LabelSelectorArgs(match_labels=assistant_selector),
         strategy=k8s.apps.v1.DeploymentStrategyArgs(
             type="RollingUpdate",
-            # no GPU is spare: one pod goes before one comes
+            # no GPU is spare: the one pod goes before its successor comes, so an update is an
+            # outage, of 24 min at the worst
             rolling_update=k8s.apps.v1.RollingUpdateDeploymentArgs(max_surge=0, max_unavailable=1),
         ),
         # the start-up probe's time, and before it 1800 s for the image, the volume and the node's
@@ -109,17 +110,6 @@ k8s.apps.v1.Deployment(
                 enable_service_links=False,
                 priority_class_name="aks-normal",
                 termination_grace_period_seconds=75,
-                topology_spread_constraints=[
-                    k8s.core.v1.TopologySpreadConstraintArgs(
-                        max_skew=1,
-                        topology_key="kubernetes.io/hostname",
-                        # replicas spread over nodes where they can, but share one at need
-                        when_unsatisfiable="ScheduleAnyway",
-                        label_selector=k8s.meta.v1.LabelSelectorArgs(
-                            match_labels=assistant_selector,
-                        ),
-                    ),
-                ],
                 node_selector={
                     "gpuplan.dev/stack": "aks",
                     "gpuplan.dev/pool": "a100-pcie-80gb-x1",
@@ -150,8 +140,8 @@ k8s.apps.v1.Deployment(
                             # 15 GiB of weights
                             "--tensor-parallel-size=1",
                             "--max-model-len=6144",
-                            # requests at once; their KV cache takes 14.7 GiB of a GPU
-                            "--max-num-seqs=110",
+                            # requests at once; their KV cache takes 16 GiB of a GPU
+                            "--max-num-seqs=120",
                             "--max-num-batched-tokens=3072",
                             # 72 GiB of 80 GiB
                             "--gpu-memory-utilization=0.9",
@@ -260,7 +250,7 @@ k8s.apps.v1.Deployment(
             assistant_secret,
             assistant_models_claim,
         ],
-        custom_timeouts=pulumi.CustomTimeouts(create="2760s", update="2880s"),
+        custom_timeouts=pulumi.CustomTimeouts(create="2760s", update="2760s"),
     ),
 )
 
@@ -276,23 +266,6 @@ k8s.core.v1.Service(
         type="ClusterIP",
         selector=assistant_selector,
         ports=[k8s.core.v1.ServicePortArgs(name="http", port=8000, target_port="http")],
-    ),
-    opts=pulumi.ResourceOptions(
-        provider=cluster.provider,
-        depends_on=[cluster.tenant_support_namespace],
-    ),
-)
-
-k8s.policy.v1.PodDisruptionBudget(
-    "assistant",
-    metadata=k8s.meta.v1.ObjectMetaArgs(
-        name="assistant",
-        namespace="aks-support",
-        labels=assistant_labels,
-    ),
-    spec=k8s.policy.v1.PodDisruptionBudgetSpecArgs(
-        max_unavailable=1,
-        selector=k8s.meta.v1.LabelSelectorArgs(match_labels=assistant_selector),
     ),
     opts=pulumi.ResourceOptions(
         provider=cluster.provider,

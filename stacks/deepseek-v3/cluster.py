@@ -71,7 +71,7 @@ tenant_research_quota = k8s.core.v1.ResourceQuota(
             "requests.storage": "690Gi",
             # the sum over the tenant's pods, 8 more and 32 GiB for those without GPUs
             "requests.cpu": "104",
-            "requests.memory": "1472Gi",
+            "requests.memory": "1160Gi",
         },
     ),
     opts=pulumi.ResourceOptions(provider=provider, depends_on=[tenant_research_namespace]),

@@ -10,7 +10,7 @@ import network
 # Where each workload is found.
 addresses = {"reasoner": "http://reasoner.deepseek-v3-research.svc:8000"}
 
-# reasoner: inference of deepseek-ai/DeepSeek-V3 on 8 × b200-sxm-180gb, $114/h
+# reasoner: inference of deepseek-ai/DeepSeek-V3 on 8 × h200-sxm-141gb, $63.30/h
 reasoner_labels = {
     "app.kubernetes.io/name": "reasoner",
     "app.kubernetes.io/part-of": "deepseek-v3",
@@ -26,7 +26,7 @@ reasoner_resources = {
     # 48 physical cores of 2 threads
     "cpu": "96",
     # 16 GiB of it is shared memory
-    "memory": "1440Gi",
+    "memory": "1128Gi",
     "ephemeral-storage": "50Gi",
     "nvidia.com/gpu": "8",
 }
@@ -72,7 +72,7 @@ k8s.apps.v1.Deployment(
         labels=reasoner_labels,
     ),
     spec=k8s.apps.v1.DeploymentSpecArgs(
-        # each on 8 × b200-sxm-180gb; meets mean time per output token and time to first token p95
+        # each on 8 × h200-sxm-141gb; meets mean time per output token and time to first token p95
         # and requests per second and gpu memory
         replicas=1,
         selector=k8s.meta.v1.LabelSelectorArgs(match_labels=reasoner_selector),
@@ -94,10 +94,10 @@ k8s.apps.v1.Deployment(
                 # a Service called like the engine would set variables that the engine reads
                 enable_service_links=False,
                 priority_class_name="deepseek-v3-normal",
-                termination_grace_period_seconds=136,
+                termination_grace_period_seconds=168,
                 node_selector={
-                    "nvidia.com/gpu.product": "NVIDIA-B200",
-                    "node.kubernetes.io/instance-type": "p6-b200.48xlarge",
+                    "nvidia.com/gpu.product": "NVIDIA-H200",
+                    "node.kubernetes.io/instance-type": "p5en.48xlarge",
                 },
                 affinity=k8s.core.v1.AffinityArgs(
                     # isolation 'node': no pod of another tenant on the same node
@@ -147,14 +147,14 @@ k8s.apps.v1.Deployment(
                             # 79.2 GiB of weights on each of 8 GPUs
                             "--tensor-parallel-size=8",
                             "--max-model-len=16384",
-                            # requests at once; their KV cache takes 37.5 GiB of a GPU
-                            "--max-num-seqs=179",
+                            # requests at once; their KV cache takes 25.9 GiB of a GPU
+                            "--max-num-seqs=121",
                             "--max-num-batched-tokens=8192",
-                            # 161 GiB of 179 GiB
+                            # 126 GiB of 140 GiB
                             "--gpu-memory-utilization=0.9",
                             "--kv-cache-dtype=auto",
                             # an answer of 2,000 tokens, as 95 % are at most, is finished
-                            "--shutdown-timeout=91",
+                            "--shutdown-timeout=123",
                         ],
                         env=[
                             k8s.core.v1.EnvVarArgs(name="HOME", value="/scratch"),

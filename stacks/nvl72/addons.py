@@ -34,8 +34,8 @@ if config.get_bool("installGpuOperator") is not False:
         value_yaml_files=[pulumi.FileAsset("helm/10-gpu-operator/values.yaml")],
         # the chart's hook that upgrades its definitions needs it
         disable_openapi_validation=True,
-        # 600 s and 30 s for each of 6 GPU nodes
-        timeout=780,
+        # 600 s and 30 s for each of 4 GPU nodes
+        timeout=720,
         opts=pulumi.ResourceOptions(provider=cluster.provider, depends_on=[gpu_operator_namespace]),
     )
     installed.append(gpu_operator)
@@ -61,8 +61,8 @@ if config.get_bool("installNvidiaDraDriverGpu") is not False:
         version="25.12.0",
         repository_opts=k8s.helm.v3.RepositoryOptsArgs(repo="https://helm.ngc.nvidia.com/nvidia"),
         value_yaml_files=[pulumi.FileAsset("helm/25-nvidia-dra-driver-gpu/values.yaml")],
-        # 600 s and 30 s for each of 6 GPU nodes
-        timeout=780,
+        # 600 s and 30 s for each of 4 GPU nodes
+        timeout=720,
         opts=pulumi.ResourceOptions(
             provider=cluster.provider,
             depends_on=[nvidia_dra_driver_gpu_namespace],

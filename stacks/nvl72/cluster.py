@@ -67,11 +67,11 @@ tenant_legal_quota = k8s.core.v1.ResourceQuota(
     ),
     spec=k8s.core.v1.ResourceQuotaSpecArgs(
         hard={
-            "requests.nvidia.com/gpu": "24",
+            "requests.nvidia.com/gpu": "16",
             "requests.storage": "832Gi",
             # the sum over the tenant's pods, 8 more and 32 GiB for those without GPUs
-            "requests.cpu": "152",
-            "requests.memory": "4496Gi",
+            "requests.cpu": "104",
+            "requests.memory": "3008Gi",
         },
     ),
     opts=pulumi.ResourceOptions(provider=provider, depends_on=[tenant_legal_namespace]),

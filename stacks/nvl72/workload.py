@@ -10,7 +10,7 @@ import network
 # Where each workload is found.
 addresses = {"reader": "http://reader.nvl72-legal.svc:8000"}
 
-# reader: inference of meta-llama/Llama-3.1-405B-Instruct on 24 × gb200-186gb, $649/h
+# reader: inference of meta-llama/Llama-3.1-405B-Instruct on 16 × gb200-186gb, $433/h
 reader_labels = {
     "app.kubernetes.io/name": "reader",
     "app.kubernetes.io/part-of": "nvl72",
@@ -101,7 +101,7 @@ k8s.apiextensions.CustomResource(
     spec={
         # each on 8 × gb200-186gb; meets mean time per output token and time to first token p95 and
         # requests per second and gpu memory
-        "replicas": 3,
+        "replicas": 2,
         "startupPolicy": "LeaderCreated",
         "rolloutStrategy": {
             "type": "RollingUpdate",
@@ -130,7 +130,7 @@ k8s.apiextensions.CustomResource(
                     # a Service called like the engine would set variables that the engine reads
                     "enableServiceLinks": False,
                     "priorityClassName": "nvl72-normal",
-                    "terminationGracePeriodSeconds": 111,
+                    "terminationGracePeriodSeconds": 113,
                     "nodeSelector": {"nvidia.com/gpu.product": "NVIDIA-GB200"},
                     "affinity": {
                         # NVLink joins the GPUs of all 2 nodes
@@ -162,8 +162,8 @@ k8s.apiextensions.CustomResource(
                                 # 94.5 GiB of weights on each of 8 GPUs
                                 "--tensor-parallel-size=8",
                                 "--max-model-len=20480",
-                                # requests at once; their KV cache takes 8.44 GiB of a GPU
-                                "--max-num-seqs=31",
+                                # requests at once; their KV cache takes 9.87 GiB of a GPU
+                                "--max-num-seqs=37",
                                 "--max-num-batched-tokens=9216",
                                 # 167 GiB of 185 GiB
                                 "--gpu-memory-utilization=0.9",
@@ -174,7 +174,7 @@ k8s.apiextensions.CustomResource(
                                 "--master-port=29501",
                                 "--node-rank=0",
                                 # an answer of 1,000 tokens, as 95 % are at most, is finished
-                                "--shutdown-timeout=66",
+                                "--shutdown-timeout=68",
                             ],
                             "env": [
                                 {"name": "HOME", "value": "/scratch"},
@@ -270,7 +270,7 @@ k8s.apiextensions.CustomResource(
                     # a Service called like the engine would set variables that the engine reads
                     "enableServiceLinks": False,
                     "priorityClassName": "nvl72-normal",
-                    "terminationGracePeriodSeconds": 111,
+                    "terminationGracePeriodSeconds": 113,
                     "nodeSelector": {"nvidia.com/gpu.product": "NVIDIA-GB200"},
                     "affinity": {
                         # NVLink joins the GPUs of all 2 nodes
@@ -302,8 +302,8 @@ k8s.apiextensions.CustomResource(
                                 # 94.5 GiB of weights on each of 8 GPUs
                                 "--tensor-parallel-size=8",
                                 "--max-model-len=20480",
-                                # requests at once; their KV cache takes 8.44 GiB of a GPU
-                                "--max-num-seqs=31",
+                                # requests at once; their KV cache takes 9.87 GiB of a GPU
+                                "--max-num-seqs=37",
                                 "--max-num-batched-tokens=9216",
                                 # 167 GiB of 185 GiB
                                 "--gpu-memory-utilization=0.9",
@@ -331,7 +331,7 @@ k8s.apiextensions.CustomResource(
                                 "preStop": {
                                     "sleep": {
                                         # until the leader has answered what is at work
-                                        "seconds": 81,
+                                        "seconds": 83,
                                     },
                                 },
                             },

@@ -76,11 +76,11 @@ tenant_support_quota = k8s.core.v1.ResourceQuota(
     ),
     spec=k8s.core.v1.ResourceQuotaSpecArgs(
         hard={
-            "requests.nvidia.com/gpu": "7",
-            "requests.storage": "119Gi",
+            "requests.nvidia.com/gpu": "4",
+            "requests.storage": "34Gi",
             # the sum over the tenant's pods, 8 more and 32 GiB for those without GPUs
-            "requests.cpu": "36",
-            "requests.memory": "228Gi",
+            "requests.cpu": "48",
+            "requests.memory": "152Gi",
         },
     ),
     opts=pulumi.ResourceOptions(provider=provider, depends_on=[tenant_support_namespace]),

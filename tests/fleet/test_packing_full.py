@@ -71,3 +71,12 @@ def test_what_stands_stays() -> None:
     high = ask("high", 1, whole(1), priority=HIGH)
     result = solved(NODE, ask("low", 8, whole(1), priority=LOW), high, kept=kept)
     assert placed(result) == {"low": 8}
+
+
+def test_nobody_leaves_for_one_that_has_fewer_gpus_than_those_who_would() -> None:
+    """Two of two GPUs fill a host that one of three would have alone."""
+    for order in ((2, 3), (3, 2)):
+        asked = [ask(f"on-{gpus}", 2 if gpus == 2 else 1, whole(gpus)) for gpus in order]
+        result = solved(host(nodes=(4,), available=1), *asked)
+        assert [(p.request, p.number) for p in result.placed] == [("on-2", 0), ("on-2", 1)]
+        assert [(r.request, r.numbers) for r in result.refused] == [("on-3", (0,))]

@@ -56,3 +56,23 @@ def test_no_other_packing_leaves_less_costs_less_or_takes_fewer_gpus(seed: int) 
     assert key(asked, result) == least
     if not any(least[0]):
         assert result.bound <= least[1]
+    again = pack(replace(asked, kept=result.placed, move_cost=10**12))
+    assert again.moved == ()
+    assert again.cost == result.cost
+    assert {replace(p, cards=()) for p in result.placed} <= {
+        replace(p, cards=()) for p in again.placed
+    }
+
+
+@pytest.mark.parametrize("free", [1, 2], ids=["one", "all"])
+@pytest.mark.parametrize("seed", range(24))
+def test_hosts_that_cost_nothing_are_not_proven_to_cost_something(seed: int, free: int) -> None:
+    """Nor less than nothing, beside one that costs something."""
+    asked = tiny(seed)
+    result = pack(
+        replace(
+            asked, hosts=(*(replace(k, cost=0) for k in asked.hosts[:free]), *asked.hosts[free:])
+        )
+    )
+    assert 0 <= result.bound <= result.cost
+    assert result.bound_hosts <= sum(number for _, number in result.hosts)

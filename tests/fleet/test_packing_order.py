@@ -15,6 +15,7 @@ from gpuplan.fleet.hosts import Hosts
 from gpuplan.fleet.requests.reading import read_wanted
 from gpuplan.source import Origin, Sources
 from tests.fleet.test_pack_verb import HEAD, ONE, problem_of, written
+from tests.fleet.test_packing_core import ask, host, whole
 from tests.fleet.test_packing_facts import described
 
 BAD = "apiVersion: gpuplan.dev/requests/v1\nname: {name}\nrequests:\n- {{name: x, gpus: 1}}\n"
@@ -73,6 +74,27 @@ def test_rows_without_meaning_and_rows_that_are_too_long_leave_the_others(
     (told,) = wanted.problems
     assert "5 cells under 4 columns" in told.message
     assert told.origin.span.line == 3 + order.index(2)  # type: ignore[union-attr]
+
+
+def test_what_stands_on_bought_hosts_stays_and_on_others_as_many_as_there_are(
+    tmp_path: Path,
+) -> None:
+    from gpuplan.fleet.kept import read_kept
+
+    hosts = (host("bought"), host("two", available=2), host("none", available=0))
+    places = [(kind, n) for kind in ("bought", "two", "none", "gone") for n in (0, 1, 2, 70)]
+    rows = [
+        {"request": "a", "number": n, "host_type": kind, "host": number, "gpus": [0]}
+        for n, (kind, number) in enumerate(places)
+    ]
+    path = written(tmp_path, json.dumps({"placed": rows}), "kept.json")
+    kept, problems = read_kept(path, hosts, (ask("a", len(places), whole(1)),), Sources())
+    assert problems == []
+    assert [(p.host_type, p.host) for p in kept] == [
+        *(("bought", n) for n in (0, 1, 2, 70)),
+        ("two", 0),
+        ("two", 1),
+    ]
 
 
 def test_what_stands_on_a_host_that_is_gone_keeps_nobody_else_from_staying(

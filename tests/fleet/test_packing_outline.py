@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import permutations
 from random import Random
 
 import pytest
@@ -149,6 +150,15 @@ def test_the_bound_is_what_hosts_cost_at_least(
     assert max(each.bound for each in outlines) == least * USD
 
 
+@pytest.mark.parametrize("other", [(), (host("paid", cost=3),)], ids=["alone", "beside others"])
+def test_hosts_that_cost_nothing_are_bound_by_nothing(other: tuple[HostType, ...]) -> None:
+    """Nor by less, where the others' cost is small."""
+    free = host("free", nodes=(2,), cost=0)
+    fleet = compile_fleet(problem((free, *other), ask("a", 9, whole(1)), ask("b", 40, share("1g"))))
+    for each in (whole_outline(fleet), whole_outline(fleet, whole=True)):
+        assert (each.bound, fewest_hosts(each)) == (0, 8)
+
+
 def _all_stand(packer: Packer, least: int) -> bool:
     return None not in packer.state.where and packer.state.cost == least * USD
 
@@ -252,6 +262,15 @@ def test_everybody_is_dealt_a_place_where_gpus_alone_are_short(seed: int) -> Non
     asked.append(ask("own", draw.randint(1, 4), whole(1, cores=0)))
     _, left = _dealt(problem(kinds, *asked, modes=(SEVEN, UNIFORM)))
     assert left == 0
+
+
+@pytest.mark.parametrize("options", [*permutations((whole(3), whole(1), whole(2)))])
+def test_of_ways_that_cost_as_much_the_one_on_fewest_gpus_is_outlined(
+    options: tuple[Option, ...],
+) -> None:
+    fleet = compile_fleet(problem(host(nodes=(8,)), ask("a", 2, *options)))
+    for each in (whole_outline(fleet), whole_outline(fleet, whole=True)):
+        assert {load.choice.gpus for load, _ in each.loads} == {1}
 
 
 def test_the_largest_units_are_dealt_first() -> None:

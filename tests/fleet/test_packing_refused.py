@@ -74,10 +74,18 @@ def test_what_fits_no_host_is_told_what_the_nearest_has(name: str) -> None:
     assert lacks(solved(kinds, request)) == [lack]
 
 
-FULL: dict[str, tuple[HostType, tuple[Request, ...], Lack]] = {
+FULL: dict[str, tuple[HostType | tuple[HostType, ...], tuple[Request, ...], Lack]] = {
     "GPUs": (FOUR, (ask("a", 1, whole(3)), ask("b", 1, whole(2))), ("gpus", "h", 2, 1)),
     "GPUs of a node": (
         host(nodes=(3, 3), available=1), (ask("a", 3, whole(2)),), ("gpus", "h", 2, 1)
+    ),
+    "GPUs of the type that has the larger part of what is wanted": (
+        (host(nodes=(4,), available=1), host("two", "big", nodes=(2,), available=1)),
+        (
+            ask("a", 1, whole(3)), ask("b", 1, whole(1, gpu="big")),
+            ask("c", 1, whole(4), whole(2, gpu="big"), priority=0),
+        ),
+        ("gpus", "two", 2, 1),
     ),
     "GPUs of several nodes": (
         host(nodes=(1, 1), available=1),

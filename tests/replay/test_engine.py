@@ -34,17 +34,31 @@ class Constant:
     def launch(self) -> float:
         return 0.008
 
+    def late(self, sequences: int, seconds: float) -> float:
+        return self.launch() - seconds
+
     def first(self, tokens: int, sequences: int) -> float:
         return 0.0
 
 
+class Slow(Constant):
+    """The host takes 18 ms to start a step with prompts."""
+
+    def launch(self) -> float:
+        return 0.018
+
+
 def answers(
-    *requests: tuple[float, int, int], places: int = 8, budget: int = 1000, blocks: int = 1000
+    *requests: tuple[float, int, int],
+    places: int = 8,
+    budget: int = 1000,
+    blocks: int = 1000,
+    times: Constant | None = None,
 ) -> list[Answer]:
     settings = Settings(
         max_num_seqs=places, max_num_batched_tokens=budget, blocks=blocks, block_tokens=4
     )
-    engine = Engine(settings, Constant())
+    engine = Engine(settings, times or Constant())
     asked = [
         Request(number=n, arrival_seconds=s, input_tokens=i, output_tokens=o)
         for n, (s, i, o) in enumerate(requests)
@@ -60,10 +74,12 @@ def test_a_request_alone_takes_its_prompt_and_a_step_for_each_further_token() ->
 
 
 def test_a_short_prompt_takes_as_long_as_the_host_needs_to_start_its_kernels() -> None:
-    first, _ = answers((0.0, 2, 11), (0.04, 3, 1))
-    # a step with a prompt of 3 ms takes 8 ms of launches more, and the first step no less
-    assert first.decode_seconds == pytest.approx(10 * 0.01 + 0.008)
-    assert first.end_seconds == pytest.approx(0.008 + 10 * 0.01 + 0.008)
+    first, _ = answers((0.0, 2, 11), (0.04, 3, 1), times=Slow())
+    # a step with a prompt of 3 ms takes as long as 18 ms of launches, and the first step no less
+    assert first.decode_seconds == pytest.approx(9 * 0.01 + 0.018)
+    assert first.end_seconds == pytest.approx(0.018 + 9 * 0.01 + 0.018)
+    quicker, _ = answers((0.0, 2, 11), (0.04, 3, 1))  # launches end while the step runs
+    assert quicker.decode_seconds == pytest.approx(10 * 0.01 + 0.003)
 
 
 def test_a_prompt_beyond_the_budget_is_computed_in_chunks_beside_what_decodes() -> None:

@@ -9,7 +9,7 @@ from tests.sizing.test_kinds_told import KINDS, POOLS
 from tests.support.sizing_cases import CHAT_8B, CHAT_70B, DEEPSEEK, site, sized
 
 SERVED = {"8B": CHAT_8B, "70B": CHAT_70B, "mixture": DEEPSEEK}
-WHERE = ("h100-sxm-80gb", "h200-sxm-141gb")
+WHERE = ("a100-sxm-80gb", "l4")
 
 
 def told(text: str) -> dict[str, float]:

@@ -9,13 +9,13 @@ from __future__ import annotations
 Ends = tuple[float, float]
 WIDTHS: dict[str, dict[str, tuple[Ends, Ends]]] = {
     "time_per_output_token": {
-        "usual settings, dense": ((-1.703, 1.703), (-1.17, 1.17)),
-        "usual settings, mixture": ((-1.782, 1.782), (-1.331, 1.331)),
-        "usual settings, amd": ((-1.231, 1.231), (-0.9577, 0.9577)),
+        "usual settings, dense": ((-1.451, 1.451), (-0.8315, 0.8315)),
+        "usual settings, mixture": ((-1.152, 1.152), (-0.9964, 0.9964)),
+        "usual settings, amd": ((-1.162, 1.162), (-0.9907, 0.9907)),
     },
     "time_to_first_token": {
-        "usual settings, dense": ((-1.354, 1.354), (-1.096, 1.096)),
-        "usual settings, mixture": ((-1.209, 1.209), (-1.04, 1.04)),
-        "usual settings, amd": ((-1.437, 1.437), (-1.285, 1.285)),
+        "usual settings, dense": ((-1.329, 1.329), (-1.076, 1.076)),
+        "usual settings, mixture": ((-1.088, 1.088), (-0.8934, 0.8934)),
+        "usual settings, amd": ((-1.369, 1.369), (-1.199, 1.199)),
     },
 }

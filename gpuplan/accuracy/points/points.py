@@ -10,6 +10,7 @@ import io
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+from gpuplan.accuracy.points.aside import aside
 from gpuplan.accuracy.points.benchmark_models import benchmark_model
 from gpuplan.accuracy.points.denoisers import find_denoiser
 from gpuplan.accuracy.points.devices import find_devices
@@ -152,7 +153,7 @@ def _point(row: Mapping[str, str]) -> Point | None:
         value=value,
         group=row.get("split_group", ""),
         case=reading(setting) if row["metric"] == READING else _case(setting),
-        confidence=row.get("confidence", ""),
+        confidence="C" if aside(row) else row.get("confidence", ""),
         source=_source(row),
     )
 

@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import argparse
 import math
+import textwrap
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 from gpuplan.accuracy.fit.validate import without
+from gpuplan.accuracy.points.aside import ASIDE
 from gpuplan.accuracy.points.points import Point, read_points
 from gpuplan.accuracy.predict import PRIORS, function, rests
 from gpuplan.accuracy.show.plot import scatter
@@ -54,6 +56,8 @@ most of the difference. Among them are those that name no release of their engin
 names one (`bench/points/served_public.csv`: gpt-oss-20b was up to 2.5 times slower than predicted
 there, on a B200).
 
+{aside}
+
 A prediction has two layers: formulas, and a correction by the measured points near it. **Here no
 point is predicted with the help of its own run**: points of one `split_group` go together, and so
 do twins, one value under two names of a model or two divisions of the GPUs. Each column answers
@@ -91,12 +95,20 @@ def answered(pairs: Iterable[Predicted]) -> Answers:
     return [(p, e) for p, e in pairs if isinstance(e, Estimate) and p.confidence != "C"]
 
 
+def set_aside() -> str:
+    pages = (f"`{repo}` {path}: {why}" for (repo, path), why in ASIDE.items())
+    return "\n".join(
+        textwrap.wrap(f"So are pages that contradict themselves: {'; '.join(pages)}.", 100)
+    )
+
+
 def page(
     points: Sequence[Point], by_way: dict[str, list[Predicted]], beside: Mapping[str, str]
 ) -> str:
     """`beside`: the text of each section of `BESIDE` that there is."""
     said = SHOWN if beside.get(AGAIN) else NOT_SHOWN
-    parts = [HEAD.format(count=len(points), refitted=said), overview(by_way)]
+    head = HEAD.format(count=len(points), refitted=said, aside=set_aside())
+    parts = [head, overview(by_way)]
     for title in BESIDE:
         parts += [f"## {title}\n", beside[title]] if beside.get(title) else []
     parts += [

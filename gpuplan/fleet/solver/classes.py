@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from functools import cached_property
 
 from gpuplan.fleet.problem import Option, Problem, Request
 from gpuplan.fleet.solver.chassis import Amounts, Chassis
@@ -57,10 +58,9 @@ class Class:
     items: list[int] = field(default_factory=list)
 
 
-@dataclass(slots=True)
+@dataclass
 class Fleet:
-    """The problem, compiled. An item is a number; `request[i]` and `number[i]` say whose it is.
-    `least`: the fewest GPUs, and the lowest priority, of any class."""
+    """The problem, compiled. An item is a number; `request[i]` and `number[i]` say whose it is."""
 
     problem: Problem
     chassis: tuple[Chassis, ...]
@@ -72,7 +72,11 @@ class Fleet:
     spread: list[int]
     refused: list[int]
     items: dict[tuple[str, int], int]
-    least: tuple[Fraction, int] = (Fraction(1), 0)
+
+    @cached_property
+    def least(self) -> tuple[Fraction, int]:
+        """The fewest GPUs, and the lowest priority, of any class."""
+        return min(k.gpus for k in self.classes), min(k.priority for k in self.classes)
 
     def rank(self, item: int) -> int:
         """Who has a place before others; room for growth comes last."""
@@ -222,9 +226,6 @@ def compile_fleet(problem: Problem) -> Fleet:
             classes[key] = Class(len(classes), choices, pools, size, gpus, request.priority)
         _add_items(fleet, r, classes.get(key), groups)
     fleet.classes.extend(classes.values())
-    if fleet.classes:
-        fewest = min(kind.gpus for kind in fleet.classes)
-        fleet.least = fewest, min(kind.priority for kind in fleet.classes)
     deal_groups(fleet)
     return fleet
 

@@ -355,8 +355,8 @@ def test_the_latency_of_a_request(times: Sheet) -> None:
         {
             "ending": 8 * 2 / 200,
             "launch_share": (1 - exp(-0.08)) / 0.08,
-            "prompt_work_seconds": 0.9 * 0.06,
-            "stall_seconds": 0.9 * (1 - 0.2 / 2) * 8 * 2 * 0.055,
+            "prompt_work_seconds": 0.9 * (0.06 - 0.02),  # more than 0.9 * 0.03, its work
+            "stall_seconds": (1 - 0.2 / 2) * 8 * 2 * 0.055,
             "decode_excess": 0.4 + 200 * 0.02 - 0.05,
             "modelled_token_seconds": (4.35 + sqrt(4.35**2 + 4 * 200 * 0.02 * 0.05)) / 400,
             "contended": 7 / 8,
@@ -402,10 +402,10 @@ def test_the_prompts_of_an_open_loop_queue() -> None:
             "answer_seconds": 199 * 0.92 * 0.02,
             "accompanied": 1 - exp(-8 * 3.6 / 4.5),
             # nine of ten prompts stall what decodes, the others take a step of their own
-            "prompt_step_seconds": 2 * (0.9 * 0.92 * 0.9 * 0.055 + 0.1 * 0.05),
+            "prompt_step_seconds": 2 * (0.9 * 0.92 * 0.055 + 0.1 * 0.05),
             # a step computes a token of 0.92 × 0.02 s beside the prompt of 0.035 s
             # those that wait together are started together
-            "wait_steps": 1.3 * (0.035 + 0.9 * 0.92 * 0.02) / 0.035 * sqrt(0.03 / 0.055),
+            "wait_steps": 1.3 * (0.035 + 0.9 * 0.92 * 0.02) / 0.035 * sqrt(0.9 * 0.03 / 0.055),
             "free_seconds": 0.05 + 3.6,
             "free_steps": 4.5 / 0.035,
             "prefill_load": 16 / (16 + 12 + sqrt(12**2 + 4 * 8 * 1.4)),

@@ -28,7 +28,7 @@ def proven(generator: Generator, answer: Answer, cost: int) -> int:
             least -= beyond * _nodes(generator, site, cost)
     least *= (1 - SLACK) * (1 - EPSILON)
     step = gcd(*(chassis.cost for chassis in fleet.chassis)) or 1
-    return max(0, ceil(least * SCALE / step) * step)
+    return ceil(least * SCALE / step) * step
 
 
 def _nodes(generator: Generator, site: NodeSite, cost: int) -> int:

@@ -292,7 +292,7 @@ def _capacity(model: Model, group: NodeGroup) -> None:
         shares = [(column, amount / capacity) for column, amount, one in taken if one and amount]
         for steps in DUAL_STEPS:
             terms = {c: rounded(share, steps) for c, share in shares}
-            if any(terms[c] > share + 1e-9 for c, share in shares):
+            if any(terms[c] > share for c, share in shares):
                 model.duals.append({**{c: v for c, v in terms.items() if v}, mixed: -1})
 
 

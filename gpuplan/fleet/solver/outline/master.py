@@ -107,4 +107,4 @@ def _money(model: Model, bound: float) -> int:
 
 def fewest_hosts(outline: Outline) -> int:
     """No packing of the same items takes fewer hosts."""
-    return max(0, ceil(without_integers(by_number(outline.model)) - 1e-6))
+    return ceil(without_integers(by_number(outline.model)) - 1e-6)

@@ -15,7 +15,6 @@ _VERIFIED = sheet("""
     outputs: 1 = tokens  # every one of them is sampled
 """)
 _ACCEPTED = sheet("""
-    step_seconds: s = work_seconds + overhead_seconds  # a step that verifies
     seconds: s = step_seconds * (1 + draft_cost) / accepted_tokens
         # drafting and verifying, for each token that is accepted
 """)
@@ -42,8 +41,9 @@ def verified(decode: Sheet) -> Sheet:
     more = _changed(
         decode, "attention_flop", "({}) * (draft_tokens + 1)", "of every verified token"
     )
-    rest = tuple(line for line in more.lines if line[0] != "seconds")
-    return _VERIFIED + Sheet(rest) + _ACCEPTED
+    (_, one), rest = more.lines[-1], more.lines[:-1]
+    verifies = Formula(one.expression, one.unit, "a step that verifies")
+    return _VERIFIED + Sheet((*rest, ("step_seconds", verifies))) + _ACCEPTED
 
 
 @cache

@@ -30,10 +30,11 @@ TOKEN = sheet("""
     ending: 1 = max(sequences * stalling_ranks / max(output_mean, 1), 0.0001)
         # requests that end in a step; the prompts of those that take their places start together
     launch_share: 1 = (1 - exp(-ending)) / ending  # launches of prompts, for each of them
-    prompt_work_seconds: s = max(prefill_work_seconds, launch_share * prefill_launch_seconds)
-        # for which a prompt keeps the GPU from others' tokens
-    stall_seconds: s = interference * (1 - burst_share / 2) * sequences * stalling_ranks
-        * prompt_work_seconds
+    prompt_work_seconds: s = max(interference * prefill_work_seconds,
+        launch_share * max(prefill_launch_seconds - decode_seconds, 0))
+        # for which a prompt keeps the GPU from others' tokens: a step with prompts, whose launches
+        # the host starts while the step before it runs, takes the place of one without
+    stall_seconds: s = (1 - burst_share / 2) * sequences * stalling_ranks * prompt_work_seconds
         # prefills of the other sequences, each once in a request's life; of those that started at
         # once, half were before its own first token
     decode_excess: s = stall_seconds + output_mean * decode_seconds - prefill_seconds
@@ -98,12 +99,12 @@ _OPEN = sheet("""
     free_seconds: s = prefill_seconds + answer_seconds  # a request without the prompts of others
     accompanied: 1 = 1 - exp(-sequences * answer_seconds / free_seconds)
         # probability that some request decodes while a prompt is processed (Poisson)
-    prompt_step_seconds: s = stalling_ranks * (accompanied * token_factor * interference
-        * prompt_work_seconds + (1 - accompanied) * prefill_seconds)
+    prompt_step_seconds: s = stalling_ranks * (accompanied * token_factor * prompt_work_seconds
+        + (1 - accompanied) * prefill_seconds)
         # for which a prompt keeps all others waiting
     wait_steps: 1 = queue_variation
         * (prompt_step_seconds + accompanied * token_factor * decode_seconds) / prompt_step_seconds
-        * sqrt(prefill_work_seconds / prompt_work_seconds)
+        * sqrt(interference * prefill_work_seconds / prompt_work_seconds)
         # a step computes prompts and a token of every running request; those that wait together are
         # started together: the root is fitted to replays
     free_steps: 1 = free_seconds / prompt_step_seconds  # in steps of a prompt

@@ -31,6 +31,7 @@ from gpuplan.sizing.memory.serving import (
 from gpuplan.sizing.physics.serving import declared
 from gpuplan.sizing.physics.serving.latency import CLOSED, LENGTHS, OPEN
 from gpuplan.sizing.physics.serving.percentiles import FULLER, asks_for_fuller, with_statistics
+from gpuplan.sizing.physics.serving.pieces import pieces
 from gpuplan.sizing.physics.serving.scopes import (
     LONG_PROMPT,
     MEAN_PROMPT,
@@ -77,7 +78,6 @@ class Replica:
                 service.engine,
                 service.formats,
                 division,
-                client=service.client,
                 site=service.site,
                 fabric_rate=service.fabric_rate,
             ),
@@ -90,7 +90,8 @@ class Replica:
             "gpu_memory_utilization": service.gpu_memory_utilization,
             "memory_bytes": device.memory_bytes,
         }
-        self.scope |= service.start.scope
+        in_pieces = pieces(service.engine, service.release, device.gpu)
+        self.scope |= service.start.scope | in_pieces
         if service.start == NO_START:
             self.scope["contended_prefill"] = constant(0, "1", service.start.source)
         staged = service.random and division.pipeline_stages > 1
@@ -101,7 +102,8 @@ class Replica:
             staged=staged,
         )
         kind = traits(model, division)
-        self.decode, self.prefill = step("decode", **kind), step("prefill", **kind)
+        self.decode = step("decode", **kind, pieced=bool(in_pieces))
+        self.prefill = step("prefill", **kind)
         self.memory = memory(
             moe=self.moe,
             kept=kept(model),

@@ -75,13 +75,12 @@ def serving_scope(
     layout: Formats,
     division: Division,
     *,
-    client: str = "spread",
     site: str = OWN,
     fabric_rate: Quantity | None = None,
 ) -> Scope:
-    """The scope of `steps.step`, and of the latencies that a `client` measures at a `site`."""
+    """The scope of `steps.step`, and of the latencies that are measured at a `site`."""
     gpu, ranks = device.gpu, division.data_parallel_size
-    constants = engine_constants(engine, bool(model.latent), gpu.vendor, client, site in TUNED)
+    constants = engine_constants(engine, bool(model.latent), gpu.vendor, site in TUNED)
     scope = {**shapes.inputs(model)} | _device(device) | constants
     for name, entry in _kernels(model, device, engine, layout).items():
         scope |= {f"{name}_{number}": value for number, value in entry.items()}
@@ -246,11 +245,9 @@ def _scaled_inputs(model: Transformer, layout: Formats) -> Scope:
 
 
 @cache
-def engine_constants(
-    engine: str, latent: bool, vendor: str, client: str, restarted: bool = False
-) -> Scope:
-    """Calibrated factors and overheads. An engine that was not measured takes vLLM's. `client`: see
-    `served.features`; `restarted`: a server starts for each measurement, which its means show."""
+def engine_constants(engine: str, latent: bool, vendor: str, restarted: bool = False) -> Scope:
+    """Calibrated factors and overheads. An engine that was not measured takes vLLM's.
+    `restarted`: a server starts for each measurement, which its means show."""
     name = engine if engine in calibration.ENGINE else ENGINE_WITHOUT_TABLES
     cited, first = (f"{s}, {name}" for s in (calibration.SOURCE, calibration.FIRST_SOURCE))
     own, vendors = calibration.ENGINE[name], calibration.VENDOR.get(vendor, {})
@@ -264,9 +261,6 @@ def engine_constants(
     for field, factor in vendors.items():
         if field in calibration.FACTORS:
             values[field] = values[field][0] * factor, f"{calibration.SOURCE}, {vendor}"
-    if client == "uniform":
-        stall = own["interference"] * calibration.UNIFORM_INTERFERENCE
-        values["interference"] = stall, f"{cited}, answers of any length down to one token"
     captured = values.pop("captured")[0]
     if restarted:
         values["eager_seconds"] = values["eager_seconds"][0] * captured, f"{cited}, tuned settings"

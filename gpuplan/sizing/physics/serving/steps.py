@@ -28,11 +28,13 @@ def step(
     spread: bool = False,
     staged: bool = False,
     across: bool = False,
+    pieced: bool = False,
 ) -> Sheet:
     """The sheet of a `decode` or `prefill` step of `tokens`, of which `outputs` are sampled;
     `work_seconds` leaves the engine's overhead out. `linear`: some layers have a state; `sparse`:
     latent attention to chosen tokens; `spread`: attention is data-parallel; `staged`: the layers
-    are a pipeline over groups of GPUs; `across`: those lie on several nodes."""
+    are a pipeline over groups of GPUs; `across`: those lie on several nodes; `pieced`: the host
+    starts each layer's part of a decode step."""
     parts = {
         "attention": kernels.attention(phase, windowed=windowed, sparse=sparse),
         "projection": kernels.PRODUCTS,
@@ -49,7 +51,7 @@ def step(
     if staged:
         parts |= {"hops": kernels.HOPS} if across else {"transfer": kernels.TRANSFER}
     parts["elementwise"] = kernels.ELEMENTWISE
-    return sum(parts.values(), Sheet(())) + _totals(phase, frozenset(parts))
+    return sum(parts.values(), Sheet(())) + _totals(phase, frozenset(parts), pieced=pieced)
 
 
 _FACTORS = {
@@ -79,7 +81,7 @@ COMPUTED_AT = {
 _WORK = {"expert": "routed_flop"}  # without what fills tiles
 
 
-def _totals(phase: Phase, names: frozenset[str]) -> Sheet:
+def _totals(phase: Phase, names: frozenset[str], *, pieced: bool) -> Sheet:
     read = " + ".join(f"{n}_bytes" for n in READ if n == "matmul" or n in names)
     products = ((_WORK.get(n, f"{n}_flop"), peak) for n, peak in COMPUTED_AT.items() if n in names)
     computed = " + ".join(f"{flop} / {peak}_peak" for flop, peak in products)
@@ -90,7 +92,7 @@ def _totals(phase: Phase, names: frozenset[str]) -> Sheet:
     overhead += " + linear_layers * state_overhead" if "state" in names else ""
     if phase == "decode":
         overhead += " + sequences * sequence_overhead"
-        last = _REPLAYED
+        last = _pieces(names) if pieced else _REPLAYED
     else:
         last = _launched(names)
     return (
@@ -107,6 +109,17 @@ def _totals(phase: Phase, names: frozenset[str]) -> Sheet:
 _REPLAYED = sheet("""
     seconds: s = work_seconds + overhead_seconds  # one step, a CUDA graph
 """)
+
+
+def _pieces(names: frozenset[str]) -> Sheet:
+    """A graph that leaves attention out: the host starts it and the pieces between, while the GPU
+    computes."""
+    layers = "(cached_layers + linear_layers)" if "state" in names else "cached_layers"
+    return sheet(f"""
+        pieces_seconds: s = {layers} * piece_seconds + sequences * sequence_overhead
+            # for which the host starts the pieces of its graph
+        seconds: s = max(work_seconds + overhead_seconds, pieces_seconds)  # one step
+    """)
 
 
 def _launched(names: frozenset[str]) -> Sheet:

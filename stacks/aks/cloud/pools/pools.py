@@ -21,7 +21,7 @@ driver = containerservice.GPUProfileArgs(driver="None")
 # One node after the other, and none beyond the plan's: surge asks for machines that nobody has.
 upgrades = containerservice.AgentPoolUpgradeSettingsArgs(max_surge="0", max_unavailable="1")
 
-# a100-pcie-80gb-x1: 2 × Standard_NC24ads_A100_v4, on-demand, in zone 1 or zone 2
+# a100-pcie-80gb-x1: 1 × Standard_NC24ads_A100_v4, on-demand, in zone 1 or zone 2
 a100_pcie_80gb_x1 = containerservice.AgentPool(
     "a100-pcie-80gb-x1",
     agent_pool_name="a100pca4dbdc",
@@ -39,7 +39,7 @@ a100_pcie_80gb_x1 = containerservice.AgentPool(
     count=0,
     enable_auto_scaling=True,
     min_count=0,
-    max_count=2,
+    max_count=1,
     gpu_profile=driver,
     kubelet_config=kubelet,
     os_disk_type="Managed",

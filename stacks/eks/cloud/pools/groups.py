@@ -82,7 +82,7 @@ def interfaces(cards: int, first: str) -> list[aws.ec2.LaunchTemplateNetworkInte
     ]
 
 
-# l40s-x1: 2 × g6e.2xlarge, on-demand, in us-east-1a or us-east-1b
+# l40s-x1: 1 × g6e.2xlarge, on-demand, in us-east-1a or us-east-1b
 l40s_x1_template = aws.ec2.LaunchTemplate(
     "l40s-x1",
     user_data=user_data("l40s-x1"),
@@ -109,7 +109,7 @@ l40s_x1_group = aws.eks.NodeGroup(
         id=l40s_x1_template.id,
         version=l40s_x1_template.latest_version.apply(str),
     ),
-    scaling_config=aws.eks.NodeGroupScalingConfigArgs(min_size=0, desired_size=0, max_size=2),
+    scaling_config=aws.eks.NodeGroupScalingConfigArgs(min_size=0, desired_size=0, max_size=1),
     labels={
         "gpuplan.dev/stack": "eks",
         "gpuplan.dev/pool": "l40s-x1",
