@@ -215,3 +215,14 @@ def test_kinds_are_merged_where_they_are_too_many_of_many_items(
     assert (made is not None) == merged
     if made is not None:
         assert made.said.after == 1
+
+
+def test_kinds_are_not_merged_where_that_would_buy_hosts() -> None:
+    """Of 512 GB each wants from 60 to 102: what is rounded up by a fiftieth buys a hundredth
+    more. Where GPUs are short and memory is not, the same costs nothing."""
+    for memory, merged in ((1, False), (4, True)):
+        node = replace(host(nodes=(8,)).nodes[0], memory_bytes=memory * 512 * GB)
+        kinds = [replace(whole(1, cores=0), memory_bytes=60 * GB + n * GB // 2) for n in range(84)]
+        requests = [ask(f"r{n}", 3, each) for n, each in enumerate(kinds)]
+        made = alike(compile_fleet(core_problem(replace(host(), nodes=(node,)), *requests)))
+        assert (made is not None) == merged

@@ -64,6 +64,20 @@ def test_no_other_packing_leaves_less_costs_less_or_takes_fewer_gpus(seed: int) 
     }
 
 
+@pytest.mark.parametrize("seed", range(60))
+def test_who_wants_more_than_before_stays_only_where_that_is_there(seed: int) -> None:
+    """Twice the cores, the memory or the functions: of what stood some has no room any more."""
+    asked = tiny(seed)
+    stood = pack(asked)
+    for more in ("cores", "memory_bytes", "functions"):
+        requests = tuple(
+            replace(r, options=tuple(replace(o, **{more: 2 * getattr(o, more)}) for o in r.options))
+            for r in asked.requests
+        )
+        grown = replace(asked, requests=requests, kept=stood.placed)
+        assert faults(grown, pack(grown)) == []
+
+
 @pytest.mark.parametrize("free", [1, 2], ids=["one", "all"])
 @pytest.mark.parametrize("seed", range(24))
 def test_hosts_that_cost_nothing_are_not_proven_to_cost_something(seed: int, free: int) -> None:

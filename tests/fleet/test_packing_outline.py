@@ -66,6 +66,10 @@ LEAST: dict[str, tuple[HostType | tuple[HostType, ...], tuple[Request, ...], int
         host(nodes=(8,)),
         (ask("a", 4, share("1g"), spread="s"), ask("b", 2, share("1g"), spread="t")), 4,
     ),
+    "a group beside one alone in its group": (
+        host(nodes=(8,)),
+        (ask("a", 4, whole(1), spread="s"), ask("b", 1, whole(1), spread="t")), 4,
+    ),
     "pairs of nodes of three": (host(nodes=(3,)), (ask("a", 3, whole(2)),), 3),
     "islands": (
         host(nodes=(4,), islands=((0, 1), (2, 3))), (ask("a", 5, whole(2)),), 3
@@ -123,10 +127,11 @@ LEAST: dict[str, tuple[HostType | tuple[HostType, ...], tuple[Request, ...], int
     ),
 }  # fmt: skip
 # What contents of whole nodes do not reach alone: two rest on parts of several nodes, which are no
-# contents; where two are rounded up the search mends it.
+# contents; where three are rounded up the search mends it.
 NOT_BY_CONTENTS = (
     "cores of a node: one large beside two small",
     "groups of two sizes",
+    "a group beside one alone in its group",
     "five GPUs on two nodes: each gives its part of the cores",
     "functions of two nodes",
 )

@@ -8,6 +8,7 @@ import pytest
 
 from gpuplan.fleet.options import PartRequest, shares
 from gpuplan.fleet.problem import GpuModel, Option
+from gpuplan.fleet.requests.reading import read_wanted
 from gpuplan.fleet.sized import Holding, Sizer
 from gpuplan.source import Origin, Place, Span
 from gpuplan.units import GIB
@@ -32,6 +33,13 @@ def test_what_is_wrong_in_a_text_is_shown_where_it_is(
     first = built(written(tmp_path, text, name)).diagnostics[0]
     assert isinstance(first.origin, Place)
     assert first.origin.span == span
+
+
+def test_an_empty_table_is_pointed_at_where_its_first_line_would_be(tmp_path: Path) -> None:
+    found = read_wanted([written(tmp_path, "", "a.csv")])
+    (problem,) = found.problems
+    assert isinstance(problem.origin, Origin)
+    assert found.sources.locate(problem.origin)[1] == Span(1, 1, 1, 2)
 
 
 def options(memory_gb: float, **more: object) -> list[tuple[str | None, int]]:

@@ -203,6 +203,19 @@ def test_where_going_a_little_further_saves_much_it_is_proposed() -> None:
     assert said.words == f"`{path}: 50 ms` instead of 40 ms takes 5 × l40s at $5.00/h"
 
 
+def test_where_no_layout_is_found_a_little_further_the_nearer_ones_are_proposed() -> None:
+    asked, path = wanted(CHAT), TOKEN
+
+    def searched(demand: Demand, where: Site) -> Search:
+        limit = asked_number(demand, path) or 9.0
+        count = 100 if limit < 0.043 else 10
+        fits = 0.041 - 1e-9 <= limit < 0.0499
+        return found(takes(count) if fits else stopped(path, limit, 0.041))(demand)
+
+    said = advice(searched(asked, HERE), HERE, (), searched)
+    assert said.words == f"`{path}: 44 ms` instead of 40 ms takes 10 × l40s at $10.00/h"
+
+
 def test_of_several_the_nearest_objective_is_tried_first() -> None:
     """Two GPUs, of which one is nearer: what is said is of that one."""
     near, far = (

@@ -31,18 +31,11 @@ STRETCH: dict[str, dict[str, dict[int, float]]] = {
     },
     "mlperf_throughput": {
         "interactive": {
-            2: 1.45,
-            3: 1.13,
-        },
-        "offline": {
-            3: 1.02,
+            2: 1.36,
+            3: 1.05,
         },
         "samples": {
-            2: 1.05,
-            3: 1.2,
-        },
-        "server": {
-            3: 1.08,
+            3: 1.14,
         },
     },
     "mlperf_token_latency": {

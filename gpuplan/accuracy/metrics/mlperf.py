@@ -239,7 +239,7 @@ _PRIORS = (
         noise=0.06,
         reaches=_REACHES,
         by="kind",
-        least=1.0,
+        least=1.1,
     ),
     Prior(
         quantity="mlperf_token_latency",

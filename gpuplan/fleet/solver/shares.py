@@ -69,9 +69,8 @@ def whole_units(fleet: Fleet, shares: list[Dealt]) -> dict[NodeGroup, list[Unit]
     for load, chosen in shares:
         choice, chassis = load.choice, fleet.chassis[load.choice.chassis]
         if choice.whole and not fills(fleet, load):
-            node = next(n for n, gpus in enumerate(load.shape) if gpus)
-            amount = vector(chassis, node, choice)
-            units.setdefault((chassis.index, load.pool[0], node), []).extend(
+            amount = vector(chassis, load.node, choice)
+            units.setdefault((chassis.index, load.pool[0], load.node), []).extend(
                 Unit(choice.gpus, amount, load.pool, item, choice) for item in chosen
             )
     return units

@@ -128,7 +128,7 @@ class State:
             label = self._lowest[chassis]
             while label in self.labels[chassis]:
                 label += 1
-            self._lowest[chassis] = label + 1
+            self._lowest[chassis] = label
         host = OpenHost(number, self.fleet.chassis[chassis], owner, label)
         self.labels[chassis][label] = host.id
         self.hosts[host.id] = host

@@ -78,10 +78,9 @@ def sites_of(model: Model) -> Sites:
     """By site, from the aggregated model. Workloads on parts of several nodes are not columns."""
     sites = Sites()
     for load in model.loads.values():
-        nodes = [node for node, gpus in enumerate(load.shape) if gpus] or [load.node]
-        site = (load.choice.chassis, load.pool[0], nodes[0])
+        site = (load.choice.chassis, load.pool[0], load.node)
         if load.spans:
-            _across(model, load, site, sites, len(nodes))
+            _across(model, load, site, sites, sum(map(bool, load.shape)))
         elif not load.choice.whole and model.fleet.geometries[load.choice.geometry].layouts is None:
             sites.whole = False
         else:

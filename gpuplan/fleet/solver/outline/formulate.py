@@ -27,7 +27,8 @@ Taken = tuple[int, Vector, bool]  # column, amounts, all on one node
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """Items of a class by one choice on nodes of one kind; `shape` counts GPUs by kind of node."""
+    """Items of a class by one choice on nodes of one kind, or on several from that one on; `shape`
+    counts GPUs by kind of node."""
 
     kind: Class
     choice: Choice
@@ -145,10 +146,15 @@ def by_number(model: Model) -> Columns:
     return replace(model.columns, cost=cost)
 
 
+def _first(shape: Sequence[int]) -> int:
+    """The first kind of node that has some of the GPUs."""
+    return next(node for node, gpus in enumerate(shape) if gpus)
+
+
 def _loads_of(chassis: Chassis, kind: Class, choice: Choice, pool: Pool) -> list[Load]:
     if choice.whole:
         shapes = chassis.shapes(choice.gpus)
-        return [Load(kind, choice, pool, -1, shape, spans) for shape, spans in shapes]
+        return [Load(kind, choice, pool, _first(shape), shape, spans) for shape, spans in shapes]
     return [
         Load(kind, choice, pool, node, (), spans=False)
         for node, here in enumerate(chassis.kinds)
