@@ -61,6 +61,12 @@ def test_one_place_is_a_queue_of_one_server() -> None:
     assert answer["p99"] == pytest.approx(1 + 0.5 * 6)
 
 
+def test_who_is_just_alone_does_not_wait() -> None:
+    """Busy a hundredth of the time, 99 of 100 are alone; a little more, and one of them waits."""
+    assert told(0.01, places=1)["p99"] == 1.0
+    assert told(0.0101, places=1)["p99"] == pytest.approx(1.5)
+
+
 def test_three_places_weigh_their_own_times() -> None:
     """1 a second: 1, 1, 0.75 and 0.45 / 0.4 of the states."""
     waiting = 0.75 * 1.8 / 3 / (1 - 0.6)

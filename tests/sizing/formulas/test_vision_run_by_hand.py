@@ -3,14 +3,20 @@ what its loader brings, and what it is held up by."""
 
 from __future__ import annotations
 
+import math
+from dataclasses import replace
+
 import pytest
 
 from gpuplan.models.load import known
 from gpuplan.models.model import Vision
 from gpuplan.sizing.calibration.anchors import Anchors
+from gpuplan.sizing.data.vision import UNSEEN_FACTORS
 from gpuplan.sizing.evidence.formula import Quantity
+from gpuplan.sizing.evidence.intervals import inverse
 from gpuplan.sizing.hardware.devices import whole
-from gpuplan.sizing.physics.vision.training import Looking
+from gpuplan.sizing.physics.vision.correction import features
+from gpuplan.sizing.physics.vision.training import MODE, Looking
 from tests.support.sizing_cases import offer
 
 LINK, INSIDE, FABRIC, STORAGE = 300e9, 200e9, 40e9, 2e9  # B/s
@@ -95,3 +101,30 @@ def test_the_slowest_of_gpus_cores_and_storage_holds_a_step_up(
         assert "stored_images_per_second" not in told
     else:
         assert told["stored_images_per_second"] == pytest.approx(GLOBAL / stored)
+
+
+@pytest.mark.parametrize(
+    ("name", "width"),
+    [
+        ("google/vit-large-patch16-224", math.log2(1024)),
+        ("timm/resnet50.a1_in1k", math.log2(25_560_000) / 2 - 4),  # of its weights: it has none
+    ],
+)
+def test_a_network_stands_among_the_measured_ones_by_its_width(name: str, width: float) -> None:
+    model = known(name)
+    assert isinstance(model, Vision)
+    place = features(model.network, model.profile, f"h100-sxm-80gb {MODE}")
+    assert place["width"] == pytest.approx(width)
+    assert place["pixels"] == pytest.approx(math.log2(224))
+    assert place["gpu"] == "h100-sxm-80gb"
+
+
+@pytest.mark.parametrize(("gpu", "corrected"), [("rtx-3090-24gb", True), ("h100-sxm-80gb", False)])
+def test_points_correct_the_runs_of_the_gpu_that_they_are_of(gpu: str, *, corrected: bool) -> None:
+    """Elsewhere the formulas stand alone, with the interval of what was not measured."""
+    there = replace(run("alone"), device=whole(offer(gpu)))
+    factors, basis = there.interval
+    unseen = inverse(UNSEEN_FACTORS)
+    assert (there.corrected.factor == 1.0) != corrected
+    assert (factors == unseen) != corrected
+    assert basis == ("calibrated" if corrected else "extrapolated")
