@@ -1,44 +1,69 @@
 """How far off predictions of everything but served times are of what neither the constants nor the
-anchors have seen.
+anchors have seen, and how much wider their intervals must be for it.
 
     PYTHONPATH=. python bench/unseen_rates.py CSV... > docs/accuracy/refitted_rates.md
 
 As bench/unseen.py does for served times: the constants of training steps, of MLPerf Training, of
 offline throughput and of MLPerf Inference are fitted again without each model, GPU generation or
-source, their anchors are solved again without it, and its points are predicted with the widths of
-the bundled intervals. A source that has more than half of the points is not left out. Prints a
-table. Needs numpy and scipy.
+source, their anchors are solved again without it, and its points are predicted. A source that has
+more than half of the points is not left out. Writes gpuplan/accuracy/data/stretch.py, factors on
+intervals that are measured with constants which saw the points; prints a table with them. Needs
+numpy and scipy.
 """
 
 from __future__ import annotations
 
 import sys
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stdout
 from pathlib import Path
 from typing import NamedTuple
+from zlib import crc32
 
 import fit_benchmarks
 import fit_training
 import numpy as np
 import offline as fit_offline
+from fit import table, write
 from unseen import WAYS, cell, scored, solved
 
 from gpuplan.accuracy.data import benchmarks as benchmark_data
 from gpuplan.accuracy.data import offline as offline_data
+from gpuplan.accuracy.data.stretch import STRETCH
 from gpuplan.accuracy.fit.calibrate import Pair, usable
 from gpuplan.accuracy.fit.validate import reckoned
 from gpuplan.accuracy.metrics import steps
 from gpuplan.accuracy.points.points import Case, Point, read_points
 from gpuplan.accuracy.points.runs import by_run
 from gpuplan.accuracy.predict import PRIORS
+from gpuplan.accuracy.reckon import Prior
+from gpuplan.sizing.calibration.anchors import Field
 from gpuplan.sizing.data import training_speed
 
 Constants = dict[str, float]
 Fit = Callable[[Sequence[Point]], None]  # constants of these points, put where they are used
-# The kind of a point: the row of the table in which it counts.
-Answer = tuple[str, str, float, bool]  # row, source, predicted / measured - 1, inside the interval
+Key = tuple[str, str, int]  # quantity, kind of its `by`, reach
+COVERED = 0.9
+FEW, LEAST = 15, 12  # points of a row for which its own factor counts half, and none
+WIDEST = 1.8
+ABOUT = """Factors on the ends of intervals
+
+By quantity, kind and reach: the constants of the formulas have seen the points by which intervals
+are measured, and of points that they did not see errors lie farther apart.
+"""
+
+
+class Answer(NamedTuple):
+    """Of a point: the `row` of the table in which it counts, who measured it, what was left `out`,
+    predicted / measured - 1, and how far it lies, in ends of the interval without factors."""
+
+    row: str
+    source: str
+    out: str
+    error: float
+    far: float
+    key: Key
 
 
 class Family(NamedTuple):
@@ -139,7 +164,7 @@ def answers(family: Family, points: Sequence[Point], way: str) -> Iterator[Answe
             with redirect_stdout(sys.stderr):
                 print(f"{way} {name}: {count[name]} points", flush=True)
                 family.fit([p for p in points if id(p) not in ids])
-            yield from predicted(pairs_of(family, mine), ids)
+            yield from predicted(pairs_of(family, mine), ids, name)
 
 
 def pairs_of(family: Family, points: Sequence[Point]) -> list[Pair]:
@@ -147,7 +172,7 @@ def pairs_of(family: Family, points: Sequence[Point]) -> list[Pair]:
     return [pair for quantity in family.quantities for pair in pairs.get(quantity, ())]
 
 
-def predicted(pairs: Sequence[Pair], gone: set[int]) -> Iterator[Answer]:
+def predicted(pairs: Sequence[Pair], gone: set[int], out: str) -> Iterator[Answer]:
     by_quantity: dict[str, list[Pair]] = defaultdict(list)
     for pair in pairs:
         by_quantity[pair[1].quantity].append(pair)
@@ -155,7 +180,39 @@ def predicted(pairs: Sequence[Pair], gone: set[int]) -> Iterator[Answer]:
         prior = PRIORS[quantity]
         field = solved(prior, usable([pair for pair in of if id(pair[0]) not in gone], prior))
         for pair in usable([pair for pair in of if id(pair[0]) in gone], prior):
-            yield row_of(pair), pair[0].repository, *scored(field, pair)[1:]
+            far, key = placed(field, prior, pair)
+            yield Answer(row_of(pair), pair[0].repository, out, scored(field, pair)[1], far, key)
+
+
+def placed(field: Field, prior: Prior, pair: Pair) -> tuple[float, Key]:
+    point, answer = pair
+    features = answer.features
+    reach, kind = field.reach(features), str(features[prior.by]) if prior.by else ""
+    place = field.reaches.index(reach)
+    z = (answer.error(point.value) - field.mean(features)) / field.sigma(features)
+    far = z / reach.ends(features)[z > 0]
+    known = STRETCH.get(prior.quantity, {}).get(kind, {}).get(place, 1.0)
+    return far * known, (prior.quantity, kind, place)
+
+
+def factors(rows: Mapping[str, Mapping[str, Sequence[Answer]]]) -> dict[Key, float]:
+    """Of each reach: what the row needs, in the way, that needs most."""
+    together = defaultdict[Key, dict[tuple[str, str], list[float]]](lambda: defaultdict(list))
+    for row, by_way in rows.items():
+        for way, of in by_way.items():
+            for answer in of:
+                together[answer.key][row, way].append(answer.far)
+    found = {}
+    for key, ways in sorted(together.items()):
+        needs = [_needed(of) for of in ways.values() if len(of) >= LEAST]
+        if needs and max(needs) > 1:
+            found[key] = float(f"{min(max(needs), WIDEST):.3g}")
+    return found
+
+
+def _needed(far: Sequence[float]) -> float:
+    part = len(far) / (len(far) + FEW)
+    return float(np.quantile(far, COVERED)) ** part
 
 
 def judged(
@@ -178,17 +235,60 @@ def main(paths: list[str]) -> None:
         measured.update((row_of(p), p[0].repository) for p in pairs_of(family, points))
         for way in WAYS:
             for answer in answers(family, points, way) if way in family.ways else ():
-                rows.setdefault(answer[0], defaultdict(list))[way].append(answer)
+                rows.setdefault(answer.row, defaultdict(list))[way].append(answer)
+    every = {
+        row: {way: judged(of, way, row, measured) for way, of in by_way.items()}
+        for row, by_way in rows.items()
+    }
+    shown(every)
+
+
+def shown(rows: Mapping[str, Mapping[str, Sequence[Answer]]]) -> None:
+    """The table, and the factors that it takes, written."""
+    wide = factors(rows)
+    write("accuracy/data/stretch.py", ABOUT, module(wide))
+    halves = [factors(_half(rows, n)) for n in (0, 1)]
+
+    def cell_of(of: Sequence[Answer]) -> str:
+        if not of:
+            return "–"
+        text = cell([(a.error, a.far <= wide.get(a.key, 1.0)) for a in of])
+        others = sum(a.far <= halves[not _second(a)].get(a.key, 1.0) for a in of) / len(of)
+        return text.replace(" of ", f" ({100 * others:.0f}) of ")
+
     print("| prediction | " + " | ".join(f"{way} left out" for way in WAYS) + " |")
     print("|---|" + "---:|" * len(WAYS))
     for row, by_way in sorted(rows.items()):
-        cells = " | ".join(_cell(judged(by_way.get(way, ()), way, row, measured)) for way in WAYS)
-        print(f"| {row} | {cells} |")
-    print("\nA cell is `median % / 90th percentile % / covered %` of so many points.")
+        print(f"| {row} | {' | '.join(cell_of(by_way.get(way, ())) for way in WAYS)} |")
+    print(f"\n{NOTE}")
 
 
-def _cell(rows: Sequence[Answer]) -> str:
-    return cell([(error, inside) for _, _, error, inside in rows]) if rows else "–"
+NOTE = """\
+A cell is `median % / 90th percentile % / covered % (the same by others)` of so many points: how
+wide intervals are was learnt from these same points; *by others*, each half of the models,
+generations and sources took it from the other half."""
+
+
+def _half(
+    rows: Mapping[str, Mapping[str, Sequence[Answer]]], second: int
+) -> dict[str, dict[str, list[Answer]]]:
+    return {
+        row: {way: [a for a in of if _second(a) == second] for way, of in by_way.items()}
+        for row, by_way in rows.items()
+    }
+
+
+def _second(answer: Answer) -> int:
+    return crc32(answer.out.encode()) % 2
+
+
+def module(wide: Mapping[Key, float]) -> Iterator[str]:
+    nested: dict[str, dict[str, dict[int, float]]] = {}
+    for (quantity, kind, place), factor in wide.items():
+        nested.setdefault(quantity, {}).setdefault(kind, {})[place] = factor
+    lines = table("STRETCH", nested)
+    yield next(lines).replace("=", ": dict[str, dict[str, dict[int, float]]] =").replace(" :", ":")
+    yield from lines
 
 
 if __name__ == "__main__":

@@ -12,9 +12,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+from gpuplan.accuracy.data.stretch import STRETCH
 from gpuplan.accuracy.fit.explained import Explained, together
 from gpuplan.accuracy.points.points import Point
-from gpuplan.accuracy.reckon import Prior, Reckoned, corrected
+from gpuplan.accuracy.reckon import Ends, Prior, Reckoned, corrected
 from gpuplan.plan.model import Estimate
 from gpuplan.sizing.calibration.anchors import Anchor, Features, Field, Reach
 from gpuplan.sizing.calibration.points import Points
@@ -228,14 +229,21 @@ def _reach(
         (kind, *_ends(of_kind, prior, usual_of.get(kind, ends), shrink))
         for kind, of_kind in sorted(kinds.items())
     ]
+    low, high = _stretched(prior, place, "", *ends)
     return Reach(
         same=same,
-        low=ends[0],
-        high=ends[1],
+        low=low,
+        high=high,
         known=known,
         by=prior.by,
-        kinds=tuple(of_kinds),
+        kinds=tuple((kind, *_stretched(prior, place, kind, *own)) for kind, *own in of_kinds),
     )
+
+
+def _stretched(prior: Prior, place: int, kind: str, low: float, high: float) -> Ends:
+    """With constants that did not see the points, errors are others."""
+    factor = STRETCH.get(prior.quantity, {}).get(kind, {}).get(place, 1.0)
+    return float(f"{low * factor:.4g}"), float(f"{high * factor:.4g}")
 
 
 def _ends(

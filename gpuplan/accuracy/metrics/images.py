@@ -39,6 +39,7 @@ PRIOR = Prior(
     ),
     noise=0.016,
     reaches=((("gpu", "scenario", "engine", "power"), True), (("gpu",), True), ((), False)),
+    least=0.9,
 )
 PRIORS = {PRIOR.quantity: PRIOR}
 

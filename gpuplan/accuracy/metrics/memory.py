@@ -34,6 +34,7 @@ def _generate(quantity: str, *, amplitude: float, near: float, noise: float) -> 
         ),
         noise=noise,
         ends=ENDS,
+        least=1.0,
         reaches=((("cell",), True), (("engine", "form"), True), (("engine",), True), ((), False)),
     )
 

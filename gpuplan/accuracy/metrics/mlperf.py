@@ -239,6 +239,7 @@ _PRIORS = (
         noise=0.06,
         reaches=_REACHES,
         by="kind",
+        least=1.1,
     ),
     Prior(
         quantity="mlperf_token_latency",
@@ -250,6 +251,7 @@ _PRIORS = (
         ),
         noise=0.08,
         reaches=_REACHES,
+        least=0.9,
     ),
     Prior(
         quantity="mlperf_first_latency",

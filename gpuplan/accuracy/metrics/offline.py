@@ -187,6 +187,7 @@ _PRIORS = (
         ),
         noise=0.05,
         reaches=_REACHES,
+        least=1.0,
     ),
     Prior(
         quantity="static_throughput",

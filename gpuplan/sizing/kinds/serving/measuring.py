@@ -6,6 +6,8 @@ lengths: as the runs that the intervals of known points come from, and as a row 
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from gpuplan.sizing.ask.demand import ServingDemand
 from gpuplan.sizing.candidates.choose import Candidate
 from gpuplan.sizing.evidence.formula import Ledger, Quantity, canonical, constant
@@ -13,6 +15,7 @@ from gpuplan.sizing.evidence.sheet import sheet
 from gpuplan.sizing.kinds.serving.limit import largest
 from gpuplan.sizing.kinds.serving.search import LimitedReplica, counted
 from gpuplan.sizing.physics.serving.replica import Replica
+from gpuplan.sizing.physics.serving.service import Start
 
 ROUNDS = 10.0
 _RUN = sheet("""
@@ -30,7 +33,7 @@ def record_measuring(
         return
     confirmed = largest(known)
     needed = counted(demand, candidate.device, LimitedReplica(known, confirmed)).replicas
-    times = _of_mean_lengths(replica).times(limit)
+    times = _as_run(replica).times(limit)
     low, high = (constant(end, "1", _WIDTH) for end in known.token_factors)
     for name, number in (
         ("sequences", constant(canonical(limit), "1", "requests at once of one replica")),
@@ -55,10 +58,13 @@ def record_measuring(
     _RUN.record(ledger, scope, "measuring.")
 
 
-def _of_mean_lengths(replica: Replica) -> Replica:
-    tokens = replica.service.tokens
-    means = {"input_p95": tokens.input_mean.value, "output_p95": tokens.output_mean.value}
-    return replica.at_lengths(means)
+def _as_run(replica: Replica) -> Replica:
+    """As it is measured: all of the mean lengths, every place kept taken, a tenth at once at the
+    start, which stall nobody's first tokens."""
+    tokens, share = replica.service.tokens, 1 / ROUNDS
+    means = replace(tokens, input_p95=tokens.input_mean, output_p95=tokens.output_mean)
+    start = Start(share=share, uncached=share, source="requests of a closed loop, ten a place")
+    return Replica(replace(replica.service, tokens=means, random=False, start=start))
 
 
 def _narrower(known: Replica, replica: Replica) -> bool:
