@@ -58,7 +58,8 @@ anchors:
 accuracy:
 	$(PYTHON) -m gpuplan.accuracy.show.document $(POINTS) --to docs
 
-# The tables of that page whose constants are fitted again without each source: half an hour.
+# The tables of that page whose constants are fitted again without each source, and the factors on
+# intervals that `make anchors` takes from them: half an hour.
 refitted:
 	PYTHONPATH=. $(PYTHON) bench/unseen.py $(SERVED) > docs/accuracy/refitted.md
 	PYTHONPATH=. $(PYTHON) bench/unseen_own.py $(SERVED) > docs/accuracy/refitted_own.md

@@ -203,6 +203,8 @@ def test_more_ways_than_can_be_weighed_are_refused_before_any_work() -> None:
     options = (Option(gpu="g", gpus=16, cores=1, memory_bytes=1),)
     request = Request(name="wide/big", count=1, options=options)
     assert not list(beyond([request], [wide(32, 2)]))
+    other = replace(request, options=(replace(options[0], gpu="other"),))
+    assert not list(beyond([other], [wide(32, 2, unlike=True)])), "it never stands there"
     (problem,) = beyond([request], [wide(32, 2, unlike=True)])
     assert problem.rule == "GP072"
     assert "16 GPUs of a host 'wide' can be divided between its NUMA nodes" in problem.message

@@ -5,6 +5,8 @@ from __future__ import annotations
 import random
 from collections import Counter
 
+import pytest
+
 from gpuplan.fleet.problem import Placed, Request, Result
 from tests.fleet.test_packing_core import ask, host, share, solved, whole
 
@@ -80,3 +82,14 @@ def test_nobody_leaves_for_one_that_has_fewer_gpus_than_those_who_would() -> Non
         result = solved(host(nodes=(4,), available=1), *asked)
         assert [(p.request, p.number) for p in result.placed] == [("on-2", 0), ("on-2", 1)]
         assert [(r.request, r.numbers) for r in result.refused] == [("on-3", (0,))]
+
+
+def test_no_more_than_so_many_are_proposed_a_place(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of twelve that wait, on as many hosts where one of lower priority stands."""
+    monkeypatch.setattr("gpuplan.fleet.solver.full.preempting.MOST_PROPOSALS", 10)
+    hosts = host(nodes=(1,), available=12)
+    low, high = ask("low", 12, whole(1), priority=LOW), ask("high", 12, whole(1), priority=HIGH)
+    stood = solved(hosts, low).placed
+    result = solved(hosts, low, high, kept=stood)
+    assert len(result.preemptions) == 10
+    assert {p.placed.request for p in result.preemptions} == {"high"}

@@ -96,6 +96,30 @@ def mixed(seed: int) -> Problem:
     return replace(problem(hosts, *requests), ways=many)
 
 
+def cored(seed: int) -> Problem:
+    """Three workloads in two ways, where cores are short."""
+    draw = random.Random(seed)
+    hosts = (
+        host("small", nodes=(2,), cores=10, cost=2 * USD),
+        host("large", nodes=(8,), cores=31, cost=5 * USD),
+        host("other", "big", nodes=(4,), cores=17, cost=4 * USD),
+    )
+
+    def way(name: str) -> Request:
+        count, gpus, cores = draw.randint(1, 5), draw.randint(1, 3), draw.randint(2, 9)
+        return ask(name, count, whole(gpus, cores=cores, gpu=draw.choice(("g", "big"))))
+
+    return of(hosts, *(tuple(way(f"w{n}") for _ in range(2)) for n in range(3)))
+
+
+@pytest.mark.parametrize("seed", [18, 30, 33])  # where neither the model's nor the first ways do
+def test_single_changes_are_tried_where_the_model_proves_nothing(seed: int) -> None:
+    asked = cored(seed)
+    settled, result = pack_ways(asked)
+    assert faults(settled, result) == []
+    assert result.cost == min(pack(chosen(asked, s)).cost for s in product(range(2), repeat=3))
+
+
 @pytest.mark.parametrize("seed", range(40))
 def test_no_selection_places_more_or_costs_less(seed: int) -> None:
     """And where all find a place, the bounds are those of every selection, and that of the cost

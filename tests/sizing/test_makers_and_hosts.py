@@ -21,8 +21,8 @@ AT = Origin("inventory.yaml", ("hosts", 0))
 @pytest.mark.parametrize("engine", sorted(serving.ENGINE))
 def test_on_gpus_of_another_maker_an_engine_has_its_own_overheads_and_rates(engine: str) -> None:
     """What was measured of that maker stands in the place of the engine's, or on it as a factor."""
-    usual = engine_constants(engine, False, "nvidia", "spread")  # noqa: FBT003
-    other = engine_constants(engine, False, "amd", "spread")  # noqa: FBT003
+    usual = engine_constants(engine, False, "nvidia")  # noqa: FBT003
+    other = engine_constants(engine, False, "amd")  # noqa: FBT003
     amd = serving.VENDOR["amd"]
     assert usual.keys() == other.keys()
     for name, quantity in usual.items():
@@ -39,21 +39,10 @@ def test_on_gpus_of_another_maker_an_engine_has_its_own_overheads_and_rates(engi
 
 
 @pytest.mark.parametrize("engine", sorted(serving.ENGINE))
-def test_prompts_stall_more_where_answers_have_any_length(engine: str) -> None:
-    fixed, uniform = (
-        engine_constants(engine, False, "nvidia", client)  # noqa: FBT003
-        for client in ("spread", "uniform")
-    )
-    assert {n for n in fixed if fixed[n] != uniform[n]} == {"interference"}
-    stall = fixed["interference"].value * serving.UNIFORM_INTERFERENCE
-    assert uniform["interference"].value == pytest.approx(stall)
-
-
-@pytest.mark.parametrize("engine", sorted(serving.ENGINE))
 def test_a_server_that_starts_for_each_measurement_has_all_of_its_first_work(engine: str) -> None:
     """Others see a part of it; latent attention has launches and an overhead of its own."""
     usual, fresh, latent = (
-        engine_constants(engine, latent, "nvidia", "spread", restarted)
+        engine_constants(engine, latent, "nvidia", restarted)
         for latent, restarted in ((False, False), (False, True), (True, False))
     )
     own, first = serving.ENGINE[engine], serving.FIRST_TOKEN[engine]

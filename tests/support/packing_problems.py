@@ -176,11 +176,14 @@ class _Search:
         if number == len(self.items):
             self.best = cost, gpus
             return
+        self._anywhere(number, (cost, gpus))
+
+    def _anywhere(self, number: int, spent: tuple[int, int]) -> None:
         request, item = self.items[number]
         near = _apart(self.rooms, request) if item < request.count else set()
         for place, room in list(_places(self.asked, self.rooms)):
             if place not in near:
-                self._stand(number, (cost, gpus), place, room)
+                self._stand(number, spent, place, room)
 
     def _stand(self, number: int, spent: tuple[int, int], place: Where, room: Room) -> None:
         request, item = self.items[number]
@@ -222,11 +225,8 @@ class _Refusing(_Search):
         if number == len(self.items):
             self.least = key
             return
+        self._anywhere(number, (cost, gpus))
         request, item = self.items[number]
-        near = _apart(self.rooms, request) if item < request.count else set()
-        for place, room in list(_places(self.asked, self.rooms)):
-            if place not in near:
-                self._stand(number, (cost, gpus), place, room)
         left, mine = rank(request, item), self.gpus[request.name, item]
         self.left[left] += mine
         self.go(number + 1, cost, gpus)

@@ -59,8 +59,8 @@ def record_measuring(
 
 
 def _as_run(replica: Replica) -> Replica:
-    """As it is measured: all of the mean lengths, every place kept taken, a tenth at once at the
-    start, which stall nobody's first tokens."""
+    """As a row of it is predicted: all of the mean lengths, every place kept taken from the start
+    on, with as many requests as come at once there."""
     tokens, share = replica.service.tokens, 1 / ROUNDS
     means = replace(tokens, input_p95=tokens.input_mean, output_p95=tokens.output_mean)
     start = Start(share=share, uncached=share, source="requests of a closed loop, ten a place")
