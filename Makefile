@@ -2,7 +2,7 @@
 PYTHON ?= $(if $(wildcard .venv/bin/python),.venv/bin/python,python3)
 EXAMPLES = $(sort $(wildcard examples/*.yaml))
 
-.PHONY: check format lint types contracts test generate examples efficiencies calibrate anchors accuracy refitted submissions engines engines-full operators kubelet nova engine-parsers engine-arguments generated cluster guest pulumi-up catalog ansible apptainer bench orders mutants torture audit
+.PHONY: check format lint types contracts test generate examples efficiencies calibrate anchors accuracy refitted widths submissions engines engines-full operators kubelet nova engine-parsers engine-arguments generated cluster guest pulumi-up catalog ansible apptainer bench orders mutants torture audit
 
 check: lint types contracts test
 
@@ -59,7 +59,8 @@ accuracy:
 	$(PYTHON) -m gpuplan.accuracy.show.document $(POINTS) --to docs
 
 # The tables of that page whose constants are fitted again without each source, and the factors on
-# intervals that `make anchors` takes from them: half an hour.
+# intervals that `make anchors` takes from them: half an hour. Between two of these `make anchors`,
+# since the factors are on the intervals that the anchors have.
 refitted:
 	PYTHONPATH=. $(PYTHON) bench/unseen.py $(SERVED) > docs/accuracy/refitted.md
 	PYTHONPATH=. $(PYTHON) bench/unseen_own.py $(SERVED) > docs/accuracy/refitted_own.md

@@ -47,8 +47,14 @@ Answer = tuple[Features, float, bool]  # of a point: predicted / measured - 1, i
 class Serving:
     """The served points of both times, with what fits and anchors need of them."""
 
-    def __init__(self, paths: list[Path]) -> None:
+    def __init__(self, paths: list[Path], *, aside: bool = False) -> None:
+        """With the points of pages that are set `aside`, or without."""
         points = read_points(paths)
+        if aside:
+            points = [
+                replace(p, confidence=p.case.row["confidence"]) if isinstance(p.case, Case) else p
+                for p in points
+            ]
         self.served = [calibrate.expressed(points, metric) for metric in ("tpot", "ttft")]
         self.arrays = [calibrate.Points(served) for served in self.served]
         self.reckoned = [
@@ -119,18 +125,24 @@ def exchanging(pair: Pair) -> bool:
     return case.gpu.line == WITHOUT_PEERS and case.number("tp", 1) > 1
 
 
-def main(paths: list[str]) -> None:
-    serving = Serving([Path(path) for path in paths])
-    print("| prediction | points | " + " | ".join(f"{way} left out" for way in WAYS) + " |")
-    print("|---|---|" + "---:|" * len(WAYS))
-    by_way = [answers(serving, way) for way in WAYS]
+def main(given: list[str]) -> None:
+    paths = [Path(path) for path in given]
+    show(Serving(paths), WAYS)
+    print("\nA cell is `median % / 90th percentile % / covered %` of so many points.")
+    print("\nWith the points of the pages that are set aside, in the fit and in the score:\n")
+    show(Serving(paths, aside=True), ("source",))
+
+
+def show(serving: Serving, ways: Sequence[str]) -> None:
+    print("| prediction | points | " + " | ".join(f"{way} left out" for way in ways) + " |")
+    print("|---|---|" + "---:|" * len(ways))
+    by_way = [answers(serving, way) for way in ways]
     for column, name in enumerate(("time per output token", "time to first token up to 3 s")):
         for kind, chosen in KINDS.items():
             rows = [[a for a in answers_of[column] if chosen(a[0])] for answers_of in by_way]
             if all(rows):
                 cells = " | ".join(cell([answer[1:] for answer in of]) for of in rows)
                 print(f"| {name} | {kind} | {cells} |")
-    print("\nA cell is `median % / 90th percentile % / covered %` of so many points.")
 
 
 def cell(rows: Sequence[tuple[float, bool]]) -> str:

@@ -7,8 +7,9 @@ As bench/unseen.py does for served times: the constants of training steps, of ML
 offline throughput and of MLPerf Inference are fitted again without each model, GPU generation or
 source, their anchors are solved again without it, and its points are predicted. A source that has
 more than half of the points is not left out. Writes gpuplan/accuracy/data/stretch.py, factors on
-intervals that are measured with constants which saw the points; prints a table with them. Needs
-numpy and scipy.
+intervals that are measured with constants which saw the points; prints a table with them. They are
+reckoned from the intervals of the bundled anchors, which have the factors that are there: before
+another run comes `make anchors`. Needs numpy and scipy.
 """
 
 from __future__ import annotations
@@ -202,12 +203,12 @@ def factors(rows: Mapping[str, Mapping[str, Sequence[Answer]]]) -> dict[Key, flo
         for way, of in by_way.items():
             for answer in of:
                 together[answer.key][row, way].append(answer.far)
-    found = {}
+    factors = {}
     for key, ways in sorted(together.items()):
         needs = [_needed(of) for of in ways.values() if len(of) >= LEAST]
         if needs and max(needs) > 1:
-            found[key] = float(f"{min(max(needs), WIDEST):.3g}")
-    return found
+            factors[key] = float(f"{min(max(needs), WIDEST):.3g}")
+    return factors
 
 
 def _needed(far: Sequence[float]) -> float:

@@ -67,9 +67,8 @@ class Prior:
     `ends` are the quantiles of the errors that an interval spans, nine tenths of them, for each
     value of the text `by` its own; to either side it spans `least` standard deviations. Of some of
     those values the ends are known, `held`: with a point of one's own of the group, and without.
-    Measured
-    values above `most`, in the row's unit, are of something else and correct nothing. `unit` of the
-    anchors, where it is not that of the rows."""
+    Measured values above `most`, in the row's unit, are of something else and correct nothing.
+    `unit` of the anchors, where it is not that of the rows."""
 
     quantity: str
     terms: tuple[Term, ...]

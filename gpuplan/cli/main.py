@@ -86,7 +86,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # a terminal without "≤" still gets the answer
     given = list(sys.argv[1:] if arguments is None else arguments)
-    chosen = next((a for a in given if not a.startswith("-")), "")
+    chosen = given[0] if given else ""
     options = build_parser(only=chosen).parse_args(given)
     try:
         code: int = verb_module(options.verb).run(options)  # type: ignore[attr-defined]

@@ -51,7 +51,9 @@ def _text(text: str) -> str:
 def scalar(value: Scalar, *, flow: bool = False) -> str:
     if isinstance(value, str):
         return quoted(value) if flow else _text(value)
-    return _PLAINLY.get(type(value), str)(value)
+    if (plainly := _PLAINLY.get(type(value))) is not None:
+        return plainly(value)
+    return _float(value) if isinstance(value, float) else str(value)  # of a class of its own
 
 
 def _float(value: float) -> str:

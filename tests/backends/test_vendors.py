@@ -128,7 +128,9 @@ def test_pods_on_amd_ask_for_its_devices_and_run_its_image() -> None:
     assert variables["VLLM_ROCM_USE_AITER"] == "1"
     assert variables["HSA_NO_SCRATCH_RECLAIM"] == "1"
     (quota,) = of_kind(ROOT / "stacks/mi300x", "ResourceQuota")
-    assert quota["spec"]["hard"]["requests.amd.com/gpu"] == "8"
+    plan = load((ROOT / "stacks/mi300x/plan.yaml").read_text(encoding="utf-8"))
+    gpus = sum(work.gpu_count for work in plan.workloads)
+    assert quota["spec"]["hard"]["requests.amd.com/gpu"] == str(gpus)
     spaces = of_kind(ROOT / "stacks/mi300x", "Namespace")
     labels = {s["metadata"]["name"]: s["metadata"]["labels"] for s in spaces}["mi300x-support"]
     assert labels["pod-security.kubernetes.io/enforce"] == "privileged"

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from gpuplan.catalog.load import load_catalog
@@ -16,7 +16,7 @@ from gpuplan.cli.main import main
 from gpuplan.fleet.build import Asked, Built, build
 from gpuplan.fleet.problem import HostType, Problem, Result
 from gpuplan.fleet.requests.reading import read_wanted
-from gpuplan.fleet.solver import pack
+from gpuplan.fleet.solver import pack, run
 from gpuplan.pipeline import compile_files
 from tests.support.packing_check import faults
 
@@ -52,6 +52,9 @@ SLICES = """\
 - {name: b, count: 2, gpu_memory: 11 GB, cpu_cores: 2, memory: 8 GiB, sharing: [time-slice],
    isolation: gpu, team: y}
 """
+
+
+EFFORT = run.effort
 
 
 @pytest.fixture(autouse=True)
@@ -333,6 +336,7 @@ COUNTS = st.lists(st.tuples(st.sampled_from([1, 2, 3, 4, 6, 8]), st.integers(1, 
 
 
 @settings(max_examples=25)
+@example(wanted=[(1, 1), (3, 1), (3, 3), (6, 2)])
 @given(wanted=COUNTS)
 def test_bought_shapes_cost_no_less_than_the_bound_and_no_more_than_one_alone(
     tmp_path_factory: pytest.TempPathFactory, wanted: list[tuple[int, int]]
@@ -351,7 +355,12 @@ def test_bought_shapes_cost_no_less_than_the_bound_and_no_more_than_one_alone(
     prices = {h.name: h.cost for h in problem.hosts}
     assert result.cost == sum(prices[name] * count for name, count in result.hosts)
     alone = [pack(replace(problem, hosts=(host,))) for host in problem.hosts]
-    assert result.cost <= min(r.cost for r in alone if not r.refused)
+    of_one = min(r.cost for r in alone if not r.refused)
+    if result.cost > of_one:  # the little effort of these tests may not get there
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr("gpuplan.fleet.solver.run.effort", EFFORT)
+            result = pack(problem)
+    assert result.cost <= of_one
     least = min(h.cost / sum(len(n.gpus) for n in h.nodes) for h in problem.hosts)
     gpus = sum(gpus * count for gpus, count in wanted)
     assert result.bound <= result.cost

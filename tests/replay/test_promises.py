@@ -99,6 +99,7 @@ def test_percentiles_are_those_of_the_replay() -> None:
             assert time.planned is not None
             ratios.setdefault(time.name, []).append(time.value / time.planned)
     assert set(ratios) == set(TIMES)
+    # A plan takes the launches of prompts on average, a replay step by step: the tails differ most.
     for name, values in ratios.items():
         low, middle, high = (quantile(values, part) for part in (0.05, 0.5, 0.95))
         assert 0.9 <= middle <= 1.1, (name, middle)

@@ -1,12 +1,14 @@
 """How wide intervals of served times are, written by bench/widths.py.
 
-Ends of 90 % intervals in standard deviations, for each `spread` of the features: where a point of
-the same site is near, and where none is. Of whole sources that were left out.
+Ends of 90 % intervals in standard deviations, of 89 % where no point of the same site is near, for
+each `spread` of the features: where one is near, and where none is. Of whole sources that were left
+out.
 """
 
 from __future__ import annotations
 
-Ends = tuple[float, float]
+from gpuplan.accuracy.reckon import Ends
+
 WIDTHS: dict[str, dict[str, tuple[Ends, Ends]]] = {
     "time_per_output_token": {
         "usual settings, dense": ((-1.451, 1.451), (-0.8315, 0.8315)),

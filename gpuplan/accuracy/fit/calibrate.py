@@ -241,8 +241,12 @@ def _reach(
 
 
 def _stretched(prior: Prior, place: int, kind: str, low: float, high: float) -> Ends:
-    """With constants that did not see the points, errors are others."""
-    factor = STRETCH.get(prior.quantity, {}).get(kind, {}).get(place, 1.0)
+    """With constants that did not see the points, errors are others; of a kind that nobody
+    measured, where kinds are told apart, as much as of any."""
+    by_kind = STRETCH.get(prior.quantity, {})
+    of_all = max((places.get(place, 1.0) for places in by_kind.values()), default=1.0)
+    unmeasured = of_all if prior.by and not kind else 1.0
+    factor = by_kind.get(kind, {}).get(place, unmeasured)
     return float(f"{low * factor:.4g}"), float(f"{high * factor:.4g}")
 
 

@@ -1,5 +1,6 @@
-"""Pages whose own figures say that their setting is not what was measured: set aside, as points of
-confidence C are. Each for a reason that can be read at the source, whatever is predicted.
+"""Pages of a source that contradict each other: set aside, as points of confidence C are. Each for
+a reason that can be read at the source, whatever is predicted; docs/accuracy.md also shows what is
+left with them.
 """
 
 from __future__ import annotations
@@ -11,10 +12,10 @@ ASIDE = {
     (
         "sgl-project/sgl-cookbook",
         "docs/autoregressive/Moonshotai/Kimi-K2.5.md",
-    ): "the same figures, to the digit, stand on the page of Kimi-K2.6, on H200 with SGLang "
-    "0.5.9 where this page says 0.5.6.post2: of which model and release they are, nobody can tell "
-    "(commit 7b5bd9c05e3d, read 2026-11-27; of all pages of that source only these two, and two "
-    "of GLM that are not used, share figures)",
+    ): "the page of Kimi-K2.6 prints the same figures to the digit, on H200 as measured with K2.5 "
+    "but under SGLang 0.5.9 where this page says 0.5.6.post2, and on MI350X as K2.6's own: "
+    "which release, and which model, was measured is not known (commit 7b5bd9c05e3d, read "
+    "2026-11-27)",
 }
 
 

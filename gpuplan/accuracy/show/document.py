@@ -98,7 +98,9 @@ def answered(pairs: Iterable[Predicted]) -> Answers:
 def set_aside() -> str:
     pages = (f"`{repo}` {path}: {why}" for (repo, path), why in ASIDE.items())
     return "\n".join(
-        textwrap.wrap(f"So are pages that contradict themselves: {'; '.join(pages)}.", 100)
+        textwrap.wrap(
+            f"So are pages of one source that contradict each other: {'; '.join(pages)}.", 100
+        )
     )
 
 

@@ -21,10 +21,10 @@ FIRST, AFTER = (0, 8), (0, 11)
 def pieces(engine: str, release: str, gpu: Gpu) -> Scope:
     """What the host takes for a layer, where it starts each; {} of steps that are one graph, and
     of a release that is no number."""
-    found = re.match(r"v?(\d+)\.(\d+)", release)
-    if engine != "vllm" or gpu.vendor != "nvidia" or found is None:
+    numbers = re.match(r"v?(\d+)\.(\d+)", release)
+    if engine != "vllm" or gpu.vendor != "nvidia" or numbers is None:
         return {}
-    if not FIRST <= (int(found[1]), int(found[2])) < AFTER:
+    if not FIRST <= (int(numbers[1]), int(numbers[2])) < AFTER:
         return {}
     cited = f"{calibration.SOURCE}, vllm 0.8 to 0.10"
     return {"piece_seconds": constant(calibration.PIECE_SECONDS, "s", cited)}
