@@ -32,14 +32,14 @@ from gpuplan.sizing.hardware.efficiency import WITHOUT_PEERS
 WAYS = ("model", "generation", "source")
 
 
-def _amd(features: Features) -> bool:
+def of_amd(features: Features) -> bool:
     return str(features["generation"]).startswith("cdna")
 
 
 KINDS: Mapping[str, Callable[[Features], bool]] = {
-    "NVIDIA, dense": lambda f: not _amd(f) and f["kind"] == "dense",
-    "NVIDIA, mixtures": lambda f: not _amd(f) and f["kind"] == "mixture",
-    "AMD": _amd,
+    "NVIDIA, dense": lambda f: not of_amd(f) and f["kind"] == "dense",
+    "NVIDIA, mixtures": lambda f: not of_amd(f) and f["kind"] == "mixture",
+    "AMD": of_amd,
 }
 Answer = tuple[Features, float, bool]  # of a point: predicted / measured - 1, inside the interval
 

@@ -31,8 +31,7 @@ from unseen import WAYS, cell, scored, solved
 
 from gpuplan.accuracy.data import benchmarks as benchmark_data
 from gpuplan.accuracy.data import offline as offline_data
-from gpuplan.accuracy.data.stretch import STRETCH
-from gpuplan.accuracy.fit.calibrate import Pair, usable
+from gpuplan.accuracy.fit.calibrate import Pair, stretch, usable
 from gpuplan.accuracy.fit.validate import reckoned
 from gpuplan.accuracy.metrics import steps
 from gpuplan.accuracy.points.points import Case, Point, read_points
@@ -192,8 +191,7 @@ def placed(field: Field, prior: Prior, pair: Pair) -> tuple[float, Key]:
     place = field.reaches.index(reach)
     z = (answer.error(point.value) - field.mean(features)) / field.sigma(features)
     far = z / reach.ends(features)[z > 0]
-    known = STRETCH.get(prior.quantity, {}).get(kind, {}).get(place, 1.0)
-    return far * known, (prior.quantity, kind, place)
+    return far * stretch(prior, place, kind), (prior.quantity, kind, place)
 
 
 def factors(rows: Mapping[str, Mapping[str, Sequence[Answer]]]) -> dict[Key, float]:
@@ -203,12 +201,12 @@ def factors(rows: Mapping[str, Mapping[str, Sequence[Answer]]]) -> dict[Key, flo
         for way, of in by_way.items():
             for answer in of:
                 together[answer.key][row, way].append(answer.far)
-    factors = {}
+    wide = {}
     for key, ways in sorted(together.items()):
         needs = [_needed(of) for of in ways.values() if len(of) >= LEAST]
         if needs and max(needs) > 1:
-            factors[key] = float(f"{min(max(needs), WIDEST):.3g}")
-    return factors
+            wide[key] = float(f"{min(max(needs), WIDEST):.3g}")
+    return wide
 
 
 def _needed(far: Sequence[float]) -> float:
@@ -287,9 +285,7 @@ def module(wide: Mapping[Key, float]) -> Iterator[str]:
     nested: dict[str, dict[str, dict[int, float]]] = {}
     for (quantity, kind, place), factor in wide.items():
         nested.setdefault(quantity, {}).setdefault(kind, {})[place] = factor
-    lines = table("STRETCH", nested)
-    yield next(lines).replace("=", ": dict[str, dict[str, dict[int, float]]] =").replace(" :", ":")
-    yield from lines
+    yield from table("STRETCH: dict[str, dict[str, dict[int, float]]]", nested)
 
 
 if __name__ == "__main__":

@@ -21,7 +21,7 @@ from typing import NamedTuple
 
 import numpy as np
 from fit import table, write
-from unseen import Serving, left_out
+from unseen import Serving, left_out, of_amd
 
 from gpuplan.accuracy.fit.calibrate import Pair, solve
 from gpuplan.accuracy.fit.explained import Explained
@@ -149,8 +149,7 @@ def _of_rows(rows: Sequence[Left], covered: float) -> dict[str, Ends]:
 
 
 def _kind(row: Left) -> str:
-    amd = str(row.features["generation"]).startswith("cdna")
-    return AMD if amd else str(row.features["kind"])
+    return AMD if of_amd(row.features) else str(row.features["kind"])
 
 
 def ends(rows: Sequence[Left], covered: float) -> Ends:
@@ -171,9 +170,7 @@ def module(widths: Sequence[Widths]) -> Iterator[str]:
     yield "from gpuplan.accuracy.reckon import Ends"
     yield ""
     of_times = dict(zip(PRIORS, widths, strict=True))
-    lines = table("WIDTHS", of_times)
-    yield next(lines).replace("WIDTHS =", "WIDTHS: dict[str, dict[str, tuple[Ends, Ends]]] =")
-    yield from lines
+    yield from table("WIDTHS: dict[str, dict[str, tuple[Ends, Ends]]]", of_times)
 
 
 def main(paths: list[str]) -> None:

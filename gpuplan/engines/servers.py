@@ -151,8 +151,14 @@ def _drain_flag(server: Server, version: str) -> str | None:
 
 def _since(first: tuple[int, int], version: str) -> bool:
     """A release of the user's that is no number is none that is known to be as new."""
+    numbers = minor(version)
+    return numbers is not None and numbers >= first
+
+
+def minor(version: str) -> tuple[int, int] | None:
+    """The first two numbers of a release, `v0.27.1` or `0.27`; None of one that is no number."""
     numbers = re.match(r"v?(\d+)\.(\d+)", version)
-    return numbers is not None and (int(numbers[1]), int(numbers[2])) >= first
+    return (int(numbers[1]), int(numbers[2])) if numbers else None
 
 
 def makes_videos(workload: Workload) -> bool:

@@ -17,6 +17,7 @@ from gpuplan.models.model import Denoiser, Diffusion, Transformer
 from gpuplan.models.vision import vision_names
 from gpuplan.sizing.model.checkpoints import weight_bytes
 from gpuplan.source import Origin
+from tests.support.models import transformer
 
 # Sources of the published totals:
 #   keras    keras-team/keras-hub@71453d08, 2026-08-21, keras_hub/src/models/*/*_presets.py: counted
@@ -246,12 +247,6 @@ FURTHER = {
 
 def model(config: dict[str, Any]) -> Transformer:
     return from_config(config, "some/model", None, "a test", Origin("config.json"))
-
-
-def transformer(name: str) -> Transformer:
-    found = bundled(name)
-    assert isinstance(found, Transformer)
-    return found
 
 
 @pytest.mark.parametrize("name", PUBLISHED)

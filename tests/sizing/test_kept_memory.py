@@ -7,11 +7,12 @@ import math
 import pytest
 
 from gpuplan.models.load import known
-from gpuplan.models.model import Transformer, Vision
+from gpuplan.models.model import Vision
 from gpuplan.sizing.hardware.devices import whole
 from gpuplan.sizing.memory.cache import Kept, cache_inputs, kept
 from gpuplan.sizing.memory.vision import MEMORY, memory_scope
 from gpuplan.sizing.model.checkpoints import WEIGHT_BYTES
+from tests.support.models import transformer
 from tests.support.sizing_cases import offer
 
 # Of models' own descriptions: what their layers keep besides keys and values of every token.
@@ -27,15 +28,9 @@ KEPT = {
 BITS = {"fp32": 32, "bf16": 16, "fp16": 16, "fp8": 8, "int8": 8, "int4": 4, "nvfp4": 4, "mxfp4": 4}
 
 
-def transformer(name: str) -> Transformer:
-    model = known(name)
-    assert isinstance(model, Transformer)
-    return model
-
-
 @pytest.mark.parametrize("name", KEPT)
 def test_a_model_keeps_what_its_layers_keep(name: str) -> None:
-    model = transformer(name)
+    model = transformer(name, known)
     kinds = kept(model)
     assert {kind for kind in Kept.__annotations__ if getattr(kinds, kind)} == KEPT[name]
     numbers = {n: q.value for n, q in cache_inputs(model).items()}
@@ -47,7 +42,8 @@ def test_a_model_keeps_what_its_layers_keep(name: str) -> None:
 def test_a_window_is_the_models_own() -> None:
     """Gemma 3 of 27 B: 62 layers, of which every sixth sees all tokens, and others 1,024; keys and
     values of 16 heads of 128."""
-    numbers = {n: q.value for n, q in cache_inputs(transformer("google/gemma-3-27b-it")).items()}
+    model = transformer("google/gemma-3-27b-it", known)
+    numbers = {n: q.value for n, q in cache_inputs(model).items()}
     assert numbers["window_tokens"] == 1024
     assert numbers["window_elements"] == (62 - 62 // 6) * 2 * 16 * 128
     assert numbers["growing_elements"] == 62 // 6 * 2 * 16 * 128

@@ -241,13 +241,18 @@ def _reach(
 
 
 def _stretched(prior: Prior, place: int, kind: str, low: float, high: float) -> Ends:
-    """With constants that did not see the points, errors are others; of a kind that nobody
-    measured, where kinds are told apart, as much as of any."""
+    factor = stretch(prior, place, kind)
+    return float(f"{low * factor:.4g}"), float(f"{high * factor:.4g}")
+
+
+def stretch(prior: Prior, place: int, kind: str) -> float:
+    """How many times as wide the ends of a reach are for it: with constants that did not see the
+    points, errors are others; of a kind that nobody measured, where kinds are told apart, as much
+    as of any."""
     by_kind = STRETCH.get(prior.quantity, {})
     of_all = max((places.get(place, 1.0) for places in by_kind.values()), default=1.0)
     unmeasured = of_all if prior.by and not kind else 1.0
-    factor = by_kind.get(kind, {}).get(place, unmeasured)
-    return float(f"{low * factor:.4g}"), float(f"{high * factor:.4g}")
+    return by_kind.get(kind, {}).get(place, unmeasured)
 
 
 def _ends(

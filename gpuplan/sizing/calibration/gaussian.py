@@ -28,6 +28,7 @@ from gpuplan.sizing.calibration.points import (
 
 Features = Mapping[str, str | float]  # texts: what must be the same; numbers: where, often log2
 Keys = tuple[object, ...]  # the texts of each term
+Weights = dict[float, float]  # by the place on an axis
 NOBODYS = "nobody's"  # a text
 NEIGHBOURS = 10  # points that decide the width of an interval, and that `explain` may name
 
@@ -61,7 +62,8 @@ class Process:
         self._take = [taker(t.same) for t in self.terms]
         self._names, kinds = points.names, indexed(map(tuple, points.texts))
         self._kinds, self._of_kind = list(kinds), list(kinds.values())
-        columns = [[_told(take(kind)) for kind in self._kinds] for take in self._takers()]
+        taking = [self._texts(t.same) for t in self.terms]
+        columns = [[_told(take(kind)) for kind in self._kinds] for take in taking]
         self._kind = {i: kind for kind, numbers in enumerate(self._of_kind) for i in numbers}
         self._keys: list[Keys] = list(zip(*columns, strict=True))
         self._alike = [Groups(column) for column in columns]
@@ -71,15 +73,15 @@ class Process:
         self._noises, self._weights = points.noises, points.weights
         self._sums: dict[tuple[int, object], float] = {}
         self._shared: dict[tuple[int, int], float] = {}
-        self._split: dict[tuple[int, object, int], dict[Place, dict[float, float]]] = {}
+        self._split: dict[tuple[int, object, int], dict[Place, Weights]] = {}
 
-    def _takers(self) -> Iterator[Callable[[Any], object]]:
-        """What takes a term's texts from a point's."""
-        return (taker([self._names.index(name) for name in t.same]) for t in self.terms)
+    def _texts(self, same: Sequence[str]) -> Callable[[Any], object]:
+        """What takes these texts from a point's."""
+        return taker([self._names.index(name) for name in same])
 
     def sharing(self, same: Sequence[str]) -> Members:
         """The points by what they have of the texts `same`."""
-        take = taker([self._names.index(name) for name in same])
+        take = self._texts(same)
         return Members(Groups([take(kind) for kind in self._kinds]), self._of_kind)
 
     def mean(self, features: Features) -> float:
@@ -87,7 +89,7 @@ class Process:
 
     def along(self, features: Features, name: str, values: Sequence[float]) -> list[float]:
         """The mean at several values of the number `name`; points of one value are added up."""
-        total, shares = 0.0, defaultdict[float, dict[float, float]](dict)
+        total, shares = 0.0, defaultdict[float, Weights](dict)
         for n, term in enumerate(self.terms):
             key = self._take[n](features)
             if not self._members[n][key]:
@@ -95,23 +97,23 @@ class Process:
             names = [scale[0] for scale in term.scales]
             if name in names:
                 axis = names.index(name)
-                self._share(n, features, axis, shares[term.scales[axis][1]])
+                rest = without(self._here(n, features), axis)
+                self._share(n, rest, self._beside(n, key, axis), shares[term.scales[axis][1]])
             else:
                 total += self._part(n, key, features)
         return [total + _faded(value, shares) for value in values]
 
-    def _share(self, n: int, features: Features, axis: int, shares: dict[float, float]) -> None:
+    def _share(self, n: int, rest: Place, beside: Mapping[Place, Weights], shares: Weights) -> None:
         """Adds the points' shares in the mean to `shares`, by their place on an axis."""
-        rest, square = without(self._here(n, features), axis), self._squares[n]
-        for others, weights in self._beside(n, self._take[n](features), axis).items():
-            left = square * math.exp(-(math.dist(rest, others) ** 2) / 2)
+        for others, weights in beside.items():
+            left = self._squares[n] * fading(rest, others)
             for place, weight in weights.items():
                 shares[place] = shares.get(place, 0.0) + left * weight
 
-    def _beside(self, n: int, key: object, axis: int) -> dict[Place, dict[float, float]]:
+    def _beside(self, n: int, key: object, axis: int) -> dict[Place, Weights]:
         """The weights of a key's points by their other places, and by that on the axis."""
         if (n, key, axis) not in self._split:
-            groups = self._split[n, key, axis] = defaultdict[Place, dict[float, float]](dict)
+            groups = self._split[n, key, axis] = defaultdict[Place, Weights](dict)
             for i in self._members[n][key]:
                 place = self._where[n][i]
                 weights = groups[without(place, axis)]
@@ -222,7 +224,7 @@ def fading(here: Place, there: Place) -> float:
     return math.exp(-(math.dist(here, there) ** 2) / 2)
 
 
-def _faded(value: float, shares: Mapping[float, Mapping[float, float]]) -> float:
+def _faded(value: float, shares: Mapping[float, Weights]) -> float:
     """What is left at `value` of shares that lie on an axis, by its length."""
     total, exp = 0.0, math.exp
     for length, by_place in shares.items():

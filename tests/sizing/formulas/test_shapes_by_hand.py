@@ -7,8 +7,6 @@ from dataclasses import replace
 
 import pytest
 
-from gpuplan.models.load import bundled
-from gpuplan.models.model import Transformer
 from gpuplan.sizing.evidence.formula import Quantity
 from gpuplan.sizing.hardware.devices import partitions, whole
 from gpuplan.sizing.model import widths
@@ -21,6 +19,7 @@ from gpuplan.sizing.physics.serving.scopes import (
     traits,
 )
 from gpuplan.sizing.physics.serving.service import Division
+from tests.support.models import transformer
 from tests.support.sizing_cases import offer, site
 
 LLAMA, GEMMA = "meta-llama/Llama-3.1-8B-Instruct", "google/gemma-3-27b-it"
@@ -201,15 +200,9 @@ WIDTHS: dict[str, dict[str, float]] = {
 }
 
 
-def model(name: str) -> Transformer:
-    found = bundled(name)
-    assert isinstance(found, Transformer)
-    return found
-
-
 @pytest.mark.parametrize("name", SHAPES)
 def test_dimensions_are_those_of_the_configuration(name: str) -> None:
-    got = {of: quantity.value for of, quantity in inputs(model(name)).items()}
+    got = {of: quantity.value for of, quantity in inputs(transformer(name)).items()}
     assert {of: got[of] for of in SHAPES[name]} == SHAPES[name]
     assert ("top_k" in got) == (name in (V32, V4))
     assert ("experts" in got) == (name not in (LLAMA, GEMMA, READER, HYBRID))
@@ -218,7 +211,7 @@ def test_dimensions_are_those_of_the_configuration(name: str) -> None:
 
 @pytest.mark.parametrize("name", WIDTHS)
 def test_widths_of_a_training_step_are_those_of_the_configuration(name: str) -> None:
-    got = {of: quantity.value for of, quantity in widths.inputs(model(name)).items()}
+    got = {of: quantity.value for of, quantity in widths.inputs(transformer(name)).items()}
     assert {of: got[of] for of in WIDTHS[name]} == WIDTHS[name]
     # Operands of low-rank outputs and indexers are in proportion to their weights.
     beyond = got["operand_width"] - got.get("routed_width", 0)
@@ -242,9 +235,9 @@ def test_widths_of_a_training_step_are_those_of_the_configuration(name: str) -> 
 def test_which_weights_a_checkpoint_keeps_in_what(
     name: str, precision: str, each: tuple[str, str, str]
 ) -> None:
-    layout = formats(model(name), precision, "auto")
+    layout = formats(transformer(name), precision, "auto")
     assert (layout.matmul, layout.dense, layout.experts, layout.kv) == (*each, "bf16")
-    assert formats(model(name), precision, "fp8").kv == "fp8"
+    assert formats(transformer(name), precision, "fp8").kv == "fp8"
 
 
 BYTES = {"bf16": 2.0, "fp8": 1.0, "fp8-block": 1.0, "nvfp4": 0.5625, "mxfp4": 0.53, "int4": 0.52}
@@ -253,10 +246,12 @@ BYTES = {"bf16": 2.0, "fp8": 1.0, "fp8-block": 1.0, "nvfp4": 0.5625, "mxfp4": 0.
 def scope(
     name: str, precision: str = "bf16", gpu: str = "h200-sxm-141gb", **how: int
 ) -> dict[str, Quantity]:
-    layout = formats(model(name), precision, "auto")
+    layout = formats(transformer(name), precision, "auto")
     division = Division(**how)
     card = Quantity(50e9, "B/s", "a test") if division.nodes > 1 else None
-    return serving_scope(model(name), whole(offer(gpu)), "vllm", layout, division, fabric_rate=card)
+    return serving_scope(
+        transformer(name), whole(offer(gpu)), "vllm", layout, division, fabric_rate=card
+    )
 
 
 @pytest.mark.parametrize(
@@ -271,7 +266,7 @@ def test_weights_are_read_in_their_bytes_and_computed_at_their_peak(
     beside mxfp4 weights Blackwell's inputs are fp8."""
     now, layout, card = (
         scope(name, precision, gpu),
-        formats(model(name), precision, "auto"),
+        formats(transformer(name), precision, "auto"),
         offer(gpu).gpu,
     )
     peaks = {"bf16": card.peak_bf16, "fp8": card.peak_fp8, "fp8-block": card.peak_fp8}
@@ -326,10 +321,10 @@ def test_groups_of_attention_stall_together_and_reduce_less() -> None:
 
 
 def test_ranks_of_an_engine_that_balances_prompts_do_not_stall() -> None:
-    layout = formats(model(V3), "fp8", "auto")
+    layout = formats(transformer(V3), "fp8", "auto")
     division = Division(tensor_parallel_size=2, data_parallel_size=4, expert_parallel_size=8)
     device = whole(offer("h200-sxm-141gb"))
-    now = serving_scope(model(V3), device, "tensorrt-llm", layout, division)
+    now = serving_scope(transformer(V3), device, "tensorrt-llm", layout, division)
     assert now["stalling_ranks"].value == 1
 
 
@@ -363,15 +358,15 @@ def test_a_replica_over_nodes_has_their_number_their_gpus_and_the_fabric() -> No
 def test_a_step_has_the_parts_that_its_model_and_division_have(
     name: str, changes: dict[str, int], on: set[str]
 ) -> None:
-    told = traits(model(name), Division(**changes))
+    told = traits(transformer(name), Division(**changes))
     assert {part for part, there in told.items() if there} == on
 
 
 def test_a_part_of_a_gpu_reads_at_its_share() -> None:
     where = site("h200-sxm-141gb")
     part = next(d for d in partitions(where.gpus[0], where) if d.partition == "3g.71gb")
-    layout = formats(model(LLAMA), "bf16", "auto")
-    now = serving_scope(model(LLAMA), part, "vllm", layout, Division())
+    layout = formats(transformer(LLAMA), "bf16", "auto")
+    now = serving_scope(transformer(LLAMA), part, "vllm", layout, Division())
     full = scope(LLAMA)
     assert now["gpu_bandwidth"].value == full["bandwidth"].value
     assert now["bandwidth_share"].value == 0.5

@@ -6,8 +6,6 @@ from dataclasses import replace
 
 import pytest
 
-from gpuplan.models.load import bundled
-from gpuplan.models.model import Transformer
 from gpuplan.sizing.data.training_speed import CONSTANTS
 from gpuplan.sizing.model import widths
 from gpuplan.sizing.physics.training.division import Division, divisors
@@ -23,16 +21,11 @@ from gpuplan.sizing.physics.training.speed import (
     supported,
     traits,
 )
+from tests.support.models import transformer
 from tests.support.sizing_cases import offer
 
 H100 = offer("h100-sxm-80gb").gpu
 B200 = offer("b200-sxm-180gb").gpu
-
-
-def model(name: str) -> Transformer:
-    known = bundled(name)
-    assert isinstance(known, Transformer)
-    return known
 
 
 # --- division -------------------------------------------------------------------------------------
@@ -96,7 +89,7 @@ KNOWN = {name: 2.0 + n / 7 for n, name in enumerate(CONSTANTS)}
 
 def of(**changes: object) -> Traits:
     known = traits(
-        model("meta-llama/Llama-3.1-8B"),
+        transformer("meta-llama/Llama-3.1-8B"),
         H100,
         "bf16",
         "trainer",
@@ -113,7 +106,7 @@ def test_the_traits_of_a_run() -> None:
     assert (dense.capability, dense.superchip) == ("9.0", False)
     assert (dense.mixture, dense.hybrid, dense.release) == (False, False, MIDDLE)
     fixed = {"adapter": False, "quantized": False, "many": False}
-    mixture = traits(model("deepseek-ai/DeepSeek-V3"), H100, "fp8", "trainer", **fixed)
+    mixture = traits(transformer("deepseek-ai/DeepSeek-V3"), H100, "fp8", "trainer", **fixed)
     assert (mixture.mixture, mixture.precision) == (True, "fp8")
 
 
@@ -263,7 +256,7 @@ def test_the_widths_of_llama_8b() -> None:
     """4,096 wide; 32 layers, 32 heads of 128, 8 of keys and values, MLPs of 14,336."""
     got = {
         name: quantity.value
-        for name, quantity in widths.inputs(model("meta-llama/Llama-3.1-8B")).items()
+        for name, quantity in widths.inputs(transformer("meta-llama/Llama-3.1-8B")).items()
     }
     attention = 2 * (4096 + 4096) + 2 * (4096 + 1024)
     mlp = 3 * (4096 + 14336)
@@ -279,7 +272,7 @@ def test_the_widths_of_deepseek_v3() -> None:
     """7,168 wide, 61 layers, 58 with 256 experts of 2,048, 8 of them and a shared one a token."""
     got = {
         name: quantity.value
-        for name, quantity in widths.inputs(model("deepseek-ai/DeepSeek-V3")).items()
+        for name, quantity in widths.inputs(transformer("deepseek-ai/DeepSeek-V3")).items()
     }
     one = 58 * 3 * 7168 * 2048
     assert got["routed_parameters"] == 8 * one

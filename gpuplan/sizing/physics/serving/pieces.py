@@ -8,9 +8,8 @@ where the host would be (ROCm/vllm: 80 layers in 8.4 ms).
 
 from __future__ import annotations
 
-import re
-
 from gpuplan.catalog.model import Gpu
+from gpuplan.engines.servers import minor
 from gpuplan.sizing.data import serving as calibration
 from gpuplan.sizing.evidence.formula import constant
 from gpuplan.sizing.evidence.sheet import Scope
@@ -21,10 +20,10 @@ FIRST, AFTER = (0, 8), (0, 11)
 def pieces(engine: str, release: str, gpu: Gpu) -> Scope:
     """What the host takes for a layer, where it starts each; {} of steps that are one graph, and
     of a release that is no number."""
-    numbers = re.match(r"v?(\d+)\.(\d+)", release)
+    numbers = minor(release)
     if engine != "vllm" or gpu.vendor != "nvidia" or numbers is None:
         return {}
-    if not FIRST <= (int(numbers[1]), int(numbers[2])) < AFTER:
+    if not FIRST <= numbers < AFTER:
         return {}
     cited = f"{calibration.SOURCE}, vllm 0.8 to 0.10"
     return {"piece_seconds": constant(calibration.PIECE_SECONDS, "s", cited)}
