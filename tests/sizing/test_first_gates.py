@@ -10,7 +10,7 @@ import pytest
 
 from gpuplan.plan.model import Flip, Shortfall
 from gpuplan.sizing.candidates.choose import Candidate
-from gpuplan.sizing.decide.size import tried
+from gpuplan.sizing.decide.tried import tried
 from gpuplan.sizing.evidence.formula import Quantity
 from gpuplan.sizing.evidence.intervals import at_confidence
 from gpuplan.sizing.hardware.offers import GpuOffer, Site

@@ -10,7 +10,7 @@ import pytest
 from gpuplan.sizing.ask.demand import TrainingDemand
 from gpuplan.sizing.candidates.choose import Candidate, best
 from gpuplan.sizing.decide.messages import describe
-from gpuplan.sizing.decide.size import tried
+from gpuplan.sizing.decide.tried import tried
 from gpuplan.sizing.kinds.training.judge import SizedRun
 from gpuplan.sizing.kinds.training.search import _micro_batch
 from tests.support.sizing_cases import (

@@ -14,7 +14,7 @@ from gpuplan.sizing.ask.demand import ModelDemand, NotebookDemand, TrainingDeman
 from gpuplan.sizing.candidates.choose import Candidate
 from gpuplan.sizing.decide.capacity import capacities
 from gpuplan.sizing.decide.messages import describe, not_all_weighed
-from gpuplan.sizing.decide.size import tried
+from gpuplan.sizing.decide.tried import tried
 from gpuplan.sizing.evidence.formula import Ledger
 from gpuplan.sizing.hardware.devices import partitions
 from gpuplan.sizing.hardware.locality import Locality

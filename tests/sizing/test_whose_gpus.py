@@ -10,7 +10,8 @@ from gpuplan.sizing.ask.demand import Demand
 from gpuplan.sizing.candidates.builds import barred, engine_on
 from gpuplan.sizing.candidates.devices import devices
 from gpuplan.sizing.decide.searched import Search
-from gpuplan.sizing.decide.size import moved, search
+from gpuplan.sizing.decide.size import search
+from gpuplan.sizing.decide.tried import moved
 from gpuplan.sizing.hardware.efficiency import STAGED, collective, unsupported
 from gpuplan.sizing.hardware.offers import Site
 from gpuplan.source import Origin
