@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from gpuplan.diagnostics import Diagnostic, remedied
-from gpuplan.plan.wording import NOTHING
 from gpuplan.sizing.candidates.choose import RACK
 from gpuplan.sizing.decide.messages import (
     not_measured,
@@ -18,7 +17,6 @@ from gpuplan.sizing.decide.remedies import advice, blamed
 from gpuplan.sizing.decide.searched import Search
 from gpuplan.sizing.decide.tried import searched
 from gpuplan.sizing.decide.without import overridden, without
-from gpuplan.sizing.hardware.measured import MEASURED
 from gpuplan.sizing.hardware.offers import OtherSite, Site
 from gpuplan.sizing.kinds.serving.nodes import apart, short_of_memory
 from gpuplan.vendors import vendor_of
@@ -27,9 +25,10 @@ from gpuplan.vendors import vendor_of
 def nothing(made: Search, site: Site, others: Iterable[OtherSite]) -> Diagnostic:
     """The one message of a search that finds nothing; `others` are what else would do."""
     demand, rejected = made.demand, made.rejected
-    if rejected and all(c.shortfalls[0].resource.startswith(MEASURED) for c in rejected):
+    lacks = {c.shortfalls[0].lack for c in rejected}
+    if lacks == {"unmeasured"}:
         return not_measured(demand.name, rejected, demand.origin)
-    if rejected and all(c.shortfalls[0].resource.startswith(NOTHING) for c in rejected):
+    if lacks == {"absent"}:
         return nothing_runs(demand.name, rejected, demand.origin, vendor_of(None).title)
     fields, instead = blamed(demand, site, searched)
     if fields:
