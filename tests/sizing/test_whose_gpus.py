@@ -10,6 +10,7 @@ from gpuplan.sizing.ask.demand import Demand
 from gpuplan.sizing.candidates.builds import barred, engine_on
 from gpuplan.sizing.candidates.devices import devices
 from gpuplan.sizing.decide.searched import Search
+from gpuplan.sizing.decide.messages import describe
 from gpuplan.sizing.decide.size import search
 from gpuplan.sizing.decide.tried import moved
 from gpuplan.sizing.hardware.efficiency import STAGED, collective, unsupported
@@ -29,7 +30,7 @@ def gate(asked: Demand, where: Site = ALONE) -> str | None:
         return None
     (short,) = refused.shortfalls
     assert (refused.passed, refused.gpus, short.requested, short.capacity) == (0, 1, 1.0, 0.0)
-    return short.resource
+    return describe(short)
 
 
 def test_an_engine_runs_where_it_has_an_image() -> None:
