@@ -9,8 +9,8 @@ import pytest
 from gpuplan.sizing.ask.demand import Demand
 from gpuplan.sizing.candidates.builds import barred, engine_on
 from gpuplan.sizing.candidates.devices import devices
-from gpuplan.sizing.decide.searched import Search
 from gpuplan.sizing.decide.messages import describe
+from gpuplan.sizing.decide.searched import Search
 from gpuplan.sizing.decide.size import search
 from gpuplan.sizing.decide.tried import moved
 from gpuplan.sizing.hardware.efficiency import STAGED, collective, unsupported
