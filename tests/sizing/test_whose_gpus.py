@@ -9,8 +9,10 @@ import pytest
 from gpuplan.sizing.ask.demand import Demand
 from gpuplan.sizing.candidates.builds import barred, engine_on
 from gpuplan.sizing.candidates.devices import devices
+from gpuplan.sizing.decide.messages import describe
 from gpuplan.sizing.decide.searched import Search
-from gpuplan.sizing.decide.size import moved, search
+from gpuplan.sizing.decide.size import search
+from gpuplan.sizing.decide.tried import moved
 from gpuplan.sizing.hardware.efficiency import STAGED, collective, unsupported
 from gpuplan.sizing.hardware.offers import Site
 from gpuplan.source import Origin
@@ -28,7 +30,7 @@ def gate(asked: Demand, where: Site = ALONE) -> str | None:
         return None
     (short,) = refused.shortfalls
     assert (refused.passed, refused.gpus, short.requested, short.capacity) == (0, 1, 1.0, 0.0)
-    return short.resource
+    return describe(short)
 
 
 def test_an_engine_runs_where_it_has_an_image() -> None:

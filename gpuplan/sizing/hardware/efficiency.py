@@ -15,7 +15,7 @@ from importlib.resources import files
 from gpuplan.catalog.model import Fact, Gpu
 from gpuplan.plan.model import Shortfall
 from gpuplan.sizing.evidence.formula import Quantity
-from gpuplan.sizing.hardware.measured import NotMeasured, lacking, nothing, taken
+from gpuplan.sizing.hardware.measured import NotMeasured, lacking, taken, without
 from gpuplan.sizing.hardware.reached import reached
 from gpuplan.vendors import VENDORS
 
@@ -181,23 +181,18 @@ def unsupported(gpu: Gpu, precision: str, engine: str = "") -> tuple[Shortfall, 
     widens its weights, or for which no engine has kernels."""
     maker = VENDORS.get(gpu.vendor)
     if maker and not maker.computes(precision, gpu.architecture):
-        return nothing(f"{precision} kernels for {maker.title}'s {gpu.architecture}")
+        return without(f"{precision} kernels for {maker.title}'s {gpu.architecture}", "absent")
     capability = float(gpu.compute_capability) if gpu.compute_capability else None
     if capability is not None and capability < OLDEST.get(engine, 0.0):
-        needed = OLDEST[engine]
-        resource = f"compute capability for {engine}"
-        return (
-            Shortfall(resource=resource, requested=needed, used=0.0, capacity=capability, unit="1"),
-        )
+        return _capability(engine, OLDEST[engine], capability)
     if capability is not None and capability >= WIDENED.get((engine, precision), math.inf):
         return ()
     needed = _CAPABILITY[precision]
     if capability is not None and capability < needed:
-        resource, requested, capacity = f"compute capability for {precision}", needed, capability
-    elif peak(gpu, precision) is None:
-        resource, requested, capacity = f"known {precision} peak", 1.0, 0.0
-    else:
-        return ()
-    return (
-        Shortfall(resource=resource, requested=requested, used=0.0, capacity=capacity, unit="1"),
-    )
+        return _capability(precision, needed, capability)
+    return () if peak(gpu, precision) else without(f"{precision} peak", "unknown")
+
+
+def _capability(what: str, needed: float, capability: float) -> tuple[Shortfall, ...]:
+    name = f"compute capability for {what}"
+    return (Shortfall(resource=name, requested=needed, used=0.0, capacity=capability, unit="1"),)
