@@ -53,8 +53,9 @@ class Places(dict[int, Place]):
 
 
 class Groups:
-    """The numbers of the kinds that have a key; none have None. A plan asks for a few of a thousand keys, a fit
-    for all: each is looked for when it is asked for, until an index is worth its time."""
+    """The numbers of the kinds that have a key; none has None. A plan asks for a few of a thousand
+    keys, a fit for all: each is looked for when it is asked for, until an index is worth its
+    time."""
 
     def __init__(self, column: Sequence[object]) -> None:
         self._column = column
