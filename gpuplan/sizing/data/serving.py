@@ -26,6 +26,7 @@ FACTORS = {
     "eager_experts": 0.578,
     "eager_state": 1.585,
     "eager_latent": 1.667,
+    "eager_index": 0.7,
 }
 LATENT_OVERHEAD = 1.686e-06  # a layer
 ENGINE = {
@@ -68,6 +69,8 @@ VENDOR = {
         "scaling_overhead": 2.815e-05,
     },
 }
+UNFUSED_SECONDS = 6e-06
+OVERLAPPED = 0.5
 PIECE_SECONDS = 0.0001373  # a layer, of vLLM 0.8 to 0.10
 FIRST_TOKEN = {
     "vllm": {
