@@ -60,8 +60,8 @@ OLDEST = {"tensorrt-llm": 8.0}
 
 
 # GeForce GPUs of this and the last generation reach no other GPU's memory: what they exchange goes
-# through the host's, at a share of what a card's slot carries. The two sources are far apart: alone,
-# RTX 4090 on hosts that its source does not describe reach 0.1 of it, pairs of RTX 50 0.4.
+# through the host's, at a share of what a card's slot carries. The two sources are far apart: alone
+# RTX 4090 on hosts that nobody describes reach 0.1 of it, pairs of RTX 50 0.4.
 WITHOUT_PEERS = "geforce"
 _STAGED = (
     "constant: fitted on 21 public points of 2 to 8 RTX 4090, IOG-Foundation, vLLM 0.8.5, and 14 of"
