@@ -41,7 +41,7 @@ def _sources(times: float) -> tuple[Term, ...]:
 _TOKEN = Prior(
     quantity="time_per_output_token",
     terms=(
-        # Little: those who tune nothing are few, and the next one is not like them (as of first tokens).
+        # Little, as below: those who tune nothing are few, and the next one is not like them.
         Term(amplitude=0.05, same=("practice", "engine")),
         *_sources(1.0),
         Term(amplitude=0.038, same=("engine",)),
