@@ -7,13 +7,11 @@ from collections.abc import Mapping
 from math import floor
 
 from gpuplan.fleet.solver.classes import Fleet
+from gpuplan.fleet.solver.effort import CONTENT_WORK, LEAST_GAIN, STILL
 from gpuplan.fleet.solver.nodes.contents import Content, NodeSite, Sites
 from gpuplan.fleet.solver.nodes.cover import Answer, Cover, HostKind
 from gpuplan.fleet.solver.nodes.pricing import Pricing
 
-LEAST = 1e-4  # USD per hour that a content has to gain
-WORK = 50_000  # columns of knapsacks that are solved, once for all and in each choice
-STILL = 0.9  # of a content's worth that must be left where it is rounded up beside others
 WHOLE = 1e-6
 
 
@@ -30,7 +28,7 @@ class Generator:
     def generate(self, enough: float) -> Answer:
         """Until the cost is `enough`, no site has a content that gains, or the work is done; the
         last answer. A site that had none is asked less often."""
-        self.work, turn, every = WORK, 0, False
+        self.work, turn, every = CONTENT_WORK, 0, False
         answer = self.cover.solve()
         while self.work > 0 and answer.objective > enough:
             added = 0
@@ -53,7 +51,7 @@ class Generator:
         if self.work <= 0:
             return False
         self.work -= self.priced[site].size
-        content = self.priced[site].best(answer.at(site[0]), most, answer.price[site] + LEAST)
+        content = self.priced[site].best(answer.at(site[0]), most, answer.price[site] + LEAST_GAIN)
         added = content is not None and self.cover.add(content)
         self.fruitless[site] = 0 if added else self.fruitless[site] + 1
         return added
@@ -70,7 +68,7 @@ class Generator:
         """So many of each content that all is covered, as far as hosts go. Of those that are
         fractional a part is rounded up, the fullest first; contents for what is left come between.
         """
-        self.work, cover = WORK, self.cover
+        self.work, cover = CONTENT_WORK, self.cover
         while any(cover.left.values()):
             answer = cover.solve()
             if cover.cut(answer.values):

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from gpuplan.fleet.solver.effort import SEAT_LOOKS
 from gpuplan.fleet.solver.insert import on_host
 from gpuplan.fleet.solver.nodes.contents import Content, Item, NodeSite
 from gpuplan.fleet.solver.state import OpenHost, State
-
-LOOKS = 40  # contents that are compared for a node
 
 Queues = dict[int, list[int]]  # items of each class that have no place yet
 Starts = dict[tuple[object, ...], list[tuple[int, int]]]  # GPU and start, by pool, geometry, part
@@ -38,7 +37,7 @@ def _fill(state: State, host: OpenHost, kinds: dict[int, list[Content]], queues:
             fit = [n for n, content in enumerate(contents) if content.spans <= len(nodes)]
             if not fit:
                 break
-            content = contents.pop(_suiting(state, host, contents, fit[:LOOKS], queues))
+            content = contents.pop(_suiting(state, host, contents, fit[:SEAT_LOOKS], queues))
             if content.spans > 1:
                 nodes = nodes[content.spans :]
                 _across(state, host, content.items[0], queues)

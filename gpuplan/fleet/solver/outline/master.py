@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from math import ceil, gcd
 
 from gpuplan.fleet.solver.classes import Fleet
+from gpuplan.fleet.solver.effort import GAP, NODES, SMALL, SMALL_GAP, SMALL_NODES, WAY_NODES
 from gpuplan.fleet.solver.model import CUT_SHORT, Solved, solve, without_integers
 from gpuplan.fleet.solver.outline.formulate import (
     EPSILON,
@@ -20,9 +21,6 @@ from gpuplan.fleet.solver.outline.formulate import (
 )
 from gpuplan.fleet.solver.outline.tighten import tighten
 
-SMALL = 200  # items; every column of the model is then an integer
-GAP, SMALL_GAP = 4e-3, 1e-4
-NODES, SMALL_NODES, WAY_NODES = 10, 30, 200
 SLACK = 1e-7  # of the solver's bound, for its tolerances
 
 
