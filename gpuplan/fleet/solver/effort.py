@@ -72,6 +72,21 @@ def close_tries(items: int) -> int:
     return CLOSE_TRIES if items <= MANY else 0
 
 
+def searched(*, whole: bool, most: int = SMALL_NODES) -> tuple[float, int]:
+    """The gap of a model and the nodes of its search; `most` of one with whole columns alone."""
+    return (SMALL_GAP, most) if whole else (GAP, NODES)
+
+
+def is_small(items: int) -> bool:
+    """See `SMALL`."""
+    return items <= SMALL
+
+
+def few_left(items: int) -> bool:
+    """See `LEFT_SMALL`."""
+    return items <= LEFT_SMALL
+
+
 def starts(items: int) -> tuple[tuple[bool, float], ...]:
     """See `STARTS`."""
     return STARTS if items <= FEW else STARTS[:1]

@@ -25,7 +25,7 @@ class Packer:
         self.most_moves = max(MOST_MOVES, len(state.fleet.problem.kept) * MOVES_OF_1000 // 1000)
         costs = (c.cost * (len(state.where) + 1) for c in state.fleet.chassis)
         self.dearest = max(costs, default=0) + 1  # more than any change can save
-        self._failed: dict[tuple[int, int], int] = {}  # class and spread, at which change
+        self._failed: dict[tuple[int, int], object] = {}  # class and spread, at which change
 
     def hardness(self, item: int) -> tuple[int, float, int]:
         kind = self.fleet.classes[self.fleet.class_of[item]]
@@ -35,10 +35,10 @@ class Packer:
         """Into a hole, or where another makes room that has another place."""
         kind = self.fleet.class_of[item]
         choices, alike = self.choices[kind], (kind, self.fleet.spread[item])
-        if self._failed.get(alike) != self.state.changes:
+        if self._failed.get(alike) is not self.state.change:
             if insert(self.state, item, choices):
                 return True
-            self._failed[alike] = self.state.changes
+            self._failed[alike] = self.state.change
         return tries > 0 and exchange(self.state, item, choices, self.choices, tries)
 
     def open_for(self, item: int) -> bool:

@@ -148,7 +148,7 @@ def _shared_on(state: State, host: OpenHost, choice: Choice, pool: Pool) -> Wher
     geometry = state.fleet.geometries[choice.geometry]
     fit = []
     for gpu, now in enumerate(host.gpu_state):
-        if now < 0 or (host.gpu_mode[gpu], host.gpu_owner[gpu]) != (choice.geometry, pool[1]):
+        if (host.gpu_mode[gpu], host.gpu_owner[gpu]) != (choice.geometry, pool[1]):
             continue
         added = geometry.add(now, choice.part)
         if added is not None and host.holds(host.chassis.node_of[gpu], choice.wanted):

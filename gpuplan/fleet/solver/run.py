@@ -10,7 +10,7 @@ from gpuplan.fleet.solver.alike import alike, own
 from gpuplan.fleet.solver.answer import answer
 from gpuplan.fleet.solver.classes import Fleet, compile_fleet
 from gpuplan.fleet.solver.deal import deal
-from gpuplan.fleet.solver.effort import LEFT_ROUNDS, LEFT_SMALL, SMALL, SPARING, START, ruin_work
+from gpuplan.fleet.solver.effort import LEFT_ROUNDS, SPARING, START, few_left, is_small, ruin_work
 from gpuplan.fleet.solver.full.preempting import preemptions
 from gpuplan.fleet.solver.full.yielding import Left, give_way, left_over
 from gpuplan.fleet.solver.improve import Packer, Ruin, close_hosts, insert_all, open_all, unplaced
@@ -69,9 +69,9 @@ def packed(fleet: Fleet, *, contents: bool) -> tuple[Packer, Outline]:
 def best(fleet: Fleet, first: Outline, part: int = 1) -> tuple[Packer, Outline]:
     """The better of packings from one outline or two (small fleets), and the one that bounds; of
     larger fleets with one `part` of the work."""
-    part = part if len(fleet.request) > SMALL else 1
-    packer = improved(construct(fleet, first), first.bound, part)
-    if met(packer, first) or len(fleet.request) > SMALL:
+    small = is_small(len(fleet.request))
+    packer = improved(construct(fleet, first), first.bound, 1 if small else part)
+    if met(packer, first) or not small:
         return packer, first
     second = whole_outline(fleet, whole=True)
     least = max(first, second, key=lambda each: each.bound)
@@ -136,7 +136,7 @@ def settle(packer: Packer) -> None:
         if not left:
             return
         items = by_class(fleet, left)
-        deal(state, outline(fleet, items, state.remaining(), whole=len(left) <= LEFT_SMALL), items)
+        deal(state, outline(fleet, items, state.remaining(), whole=few_left(len(left))), items)
     insert_all(packer, unplaced(fleet, state))
     open_all(packer, unplaced(fleet, state))
     state.close_empty()

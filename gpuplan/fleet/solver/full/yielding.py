@@ -29,7 +29,8 @@ def left_over(fleet: Fleet, items: Iterable[int]) -> Left:
 
 def give_way(packer: Packer) -> None:
     """Those that have no place take one where others leave that count less."""
-    fleet, trials, failed = packer.fleet, 0, set[tuple[int, int]]()
+    fleet, failed = packer.fleet, set[tuple[int, int]]()
+    trials = 0
     order = partial(order_of, fleet)
     waiting = sorted(unplaced(fleet, packer.state), key=order)
     while waiting and trials < YIELDING_HOSTS:

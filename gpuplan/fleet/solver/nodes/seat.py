@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 
 from gpuplan.fleet.solver.effort import SEAT_LOOKS
@@ -78,11 +79,8 @@ def _next(state: State, host: OpenHost, queue: list[int]) -> int | None:
     spread = state.fleet.spread
     if queue and state.fleet.class_of[queue[0]] not in state.spreads:
         return queue.pop(0)
-    sizes: dict[int, int] = {}
-    for item in queue:
-        if spread[item] >= 0:
-            sizes[spread[item]] = sizes.get(spread[item], 0) + 1
-    fit = [(-sizes.get(spread[i], 1), n) for n, i in enumerate(queue) if state.may_stand(i, host)]
+    sizes = Counter(spread[item] for item in queue if spread[item] >= 0)
+    fit = [(-max(1, sizes[spread[i]]), n) for n, i in enumerate(queue) if state.may_stand(i, host)]
     return queue.pop(min(fit)[1]) if fit else None
 
 
