@@ -56,7 +56,7 @@ _LARGE = 10_000
 _SOLVER = "gpuplan/fleet/solver/"
 _EFFORT = f"{_SOLVER}effort.py"
 _SPENT = re.compile(
-    r"(\w+\.work|tries|trials) [+-]?=|self\.fruitless|searching\b|(work|(end, )?gained, \w+) ="
+    r"(\w+\.work|tries|trials) [+-]?=|searching\b|(work|(end, )?gained, \w+) ="
 )
 _OF_EFFORT = re.compile(r"from gpuplan\.fleet\.solver\.effort import ([^(\n]+|[(][^)]+)")
 _EDGES = {f"ReplaceComparisonOperator_{name}" for name in ("Lt_LtE", "LtE_Lt", "Gt_GtE", "GtE_Gt")}
