@@ -55,9 +55,7 @@ _FLAGS = ("slots", "frozen", "kw_only", "repr", "compare", "eq", "init", "strict
 _LARGE = 10_000
 _SOLVER = "gpuplan/fleet/solver/"
 _EFFORT = f"{_SOLVER}effort.py"
-_SPENT = re.compile(
-    r"(\w+\.work|tries|trials) [+-]?=|searching\b|(work|(end, )?gained, \w+) ="
-)
+_SPENT = re.compile(r"(\w+\.work|tries|trials) [+-]?=|searching\b|(work|(end, )?gained, \w+) =")
 _OF_EFFORT = re.compile(r"from gpuplan\.fleet\.solver\.effort import ([^(\n]+|[(][^)]+)")
 _EDGES = {f"ReplaceComparisonOperator_{name}" for name in ("Lt_LtE", "LtE_Lt", "Gt_GtE", "GtE_Gt")}
 _CLOSE = {*_EDGES, "NumberReplacer"}
