@@ -172,3 +172,14 @@ def test_a_whole_workload_has_no_place_within_a_gpu_however_it_came_to_its_host(
         places = [p for p in (*beside.placed, *alone.placed) if p.request == "b"]
         assert [len(p.gpus) for p in places] == [gpus, gpus]
         assert {(p.host, p.mode, p.part, p.start) for p in places} == {(0, None, None, None)}
+
+
+@pytest.mark.parametrize("gone", [1, 2])
+def test_who_stands_on_a_host_that_is_gone_has_no_place_there(gone: int) -> None:
+    """The hosts with the highest numbers are gone."""
+    asked = ask("one", 3, whole(1))
+    stood = solved(host(available=3), asked).placed
+    assert [p.host for p in stood] == [0, 1, 2]
+    result = solved(host(available=3 - gone), asked, kept=stood)
+    assert [p.host for p in result.placed] == [*range(3 - gone)]
+    assert [r.numbers for r in result.refused] == [(*range(3 - gone, 3),)]
