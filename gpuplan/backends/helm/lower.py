@@ -52,9 +52,15 @@ def emit(plan: Plan) -> Emission:
     return Emission(FileTree(files), tuple(map(not_emitted, unknown(plan))))
 
 
+def chart_values(component: str, plan: Plan) -> commented.Tree:
+    """What the component's chart is given, with reasons."""
+    module = import_module(f"gpuplan.backends.helm.{VALUES[component]}")
+    tree: commented.Tree = module.values(plan)
+    return tree
+
+
 def _files(plan: Plan, chart: Chart) -> Iterator[File]:
-    module = import_module(f"gpuplan.backends.helm.{VALUES[chart.component.name]}")
-    tree, comments = strip(module.values(plan))
+    tree, comments = strip(chart_values(chart.component.name, plan))
     yield File(f"{chart.folder}/values.yaml", commented.dumps(tree, dict(comments), HEADER))
     yield File(f"{chart.folder}/chart.lock.yaml", commented.dumps(_lock(chart.component), {}))
 
