@@ -78,12 +78,18 @@ def key(text: str) -> str:
 
 
 def _flow(node: Data) -> str | None:
-    """`node` as JSON when it is a collection of scalars, else None."""
-    if isinstance(node, dict):
-        parts = [f"{quoted(k)}: {_json(v)}" for k, v in node.items() if not isinstance(v, _NESTED)]
-        return f"{{{', '.join(parts)}}}" if len(parts) == len(node) else None
-    if any(isinstance(item, _NESTED) for item in node):  # type: ignore[union-attr]
+    """`node` as JSON when it is a collection of scalars whose texts a line has room for, else
+    None."""
+    length = 0
+    for item in node.values() if isinstance(node, dict) else node:  # type: ignore[union-attr]
+        if isinstance(item, str):
+            length += len(item)
+        elif isinstance(item, _NESTED):
+            return None
+    if length > WIDTH:
         return None
+    if isinstance(node, dict):
+        return f"{{{', '.join([f'{quoted(k)}: {_json(v)}' for k, v in node.items()])}}}"
     return f"[{', '.join(map(_json, node))}]"  # type: ignore[arg-type]
 
 
@@ -107,7 +113,10 @@ def _write(node: Data, indent: int, out: list[str], lead: str) -> None:
     pad = " " * indent
     if isinstance(node, dict):
         for name, value in node.items():
-            _entry(f"{lead}{key(name)}:", value, indent, out)
+            if isinstance(value, str):  # most of a tree
+                out.append(f"{lead}{key(name)}: {_text(value)}")
+            else:
+                _entry(f"{lead}{key(name)}:", value, indent, out)
             lead = pad
         return
     for item in node:  # type: ignore[union-attr]
