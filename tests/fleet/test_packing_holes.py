@@ -86,7 +86,7 @@ def tightness(state: State, where: Where) -> float:
     choice, number, mask, _, _ = where
     host = state.hosts[number]
     gpu = mask.bit_length() - 1
-    if not choice.whole and host.gpu_state[gpu] >= 0:
+    if not choice.whole and host.gpu_state[gpu]:
         geometry = state.fleet.geometries[choice.geometry]
         added = geometry.add(host.gpu_state[gpu], choice.part)
         assert added is not None

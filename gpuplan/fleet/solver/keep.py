@@ -95,5 +95,4 @@ def _legal(state: State, item: int, host: OpenHost, seat: tuple[Choice, int, int
     geometry, free = state.fleet.geometries[choice.geometry], host.free >> gpu & 1
     if not free and (host.gpu_mode[gpu], host.gpu_owner[gpu]) != (choice.geometry, pool[1]):
         return False
-    now = 0 if free else host.gpu_state[gpu]
-    return geometry.at(now, choice.part, start) is not None
+    return geometry.at(host.gpu_state[gpu], choice.part, start) is not None

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from gpuplan.fleet.solver.effort import MOST_LAYOUTS
 from gpuplan.sharing.geometry import Counts, PartAt, free_starts, reachable, together, units
 from gpuplan.sharing.modes import Mode, Part
-
-MOST_LAYOUTS = 400  # beyond it a mode is modelled by its units alone
 
 Filling = tuple[int, Counts]  # units taken, as bits; parts of each kind
 

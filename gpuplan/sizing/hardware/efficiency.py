@@ -60,16 +60,16 @@ OLDEST = {"tensorrt-llm": 8.0}
 
 
 # GeForce GPUs of this and the last generation reach no other GPU's memory: what they exchange goes
-# through the host's.
+# through the host's, at a share of what a card's slot carries. The two sources are far apart: alone
+# RTX 4090 on hosts that nobody describes reach 0.1 of it, pairs of RTX 50 0.4.
 WITHOUT_PEERS = "geforce"
 _STAGED = (
-    "constant: fitted on 33 public points of RTX 4090, IOG-Foundation, vLLM 0.8.5 (2026-11-21)"
+    "constant: fitted on 21 public points of 2 to 8 RTX 4090, IOG-Foundation, vLLM 0.8.5, and 14 of"
+    " two RTX 5060 Ti, 5070 Ti and 5090, hholtmann/llm-consumer-gpu-benchmark, vLLM 0.12.0, each"
+    " source as much (2026-11-27)"
 )
-STAGED = (
-    Quantity(5.5e-5, "s", _STAGED),
-    Quantity(2.5e9, "B/s", _STAGED),
-    Quantity(1.0, "B", _STAGED),
-)
+STAGED_LAUNCH = Quantity(7e-5, "s", _STAGED)
+STAGED_SHARE = 0.2
 
 
 # The GPU whose all-reduces were measured over nodes that NVLink joins, 8 and 16 GPUs of trays of 4,
@@ -140,7 +140,11 @@ def collective(kind: str, gpu: Gpu, engine: str, gpus: int, *, nodes: bool = Fal
     is scaled by the link's. Of several `nodes` that NVLink joins, the all-reduce measured there:
     kernels of one node do not span two. Raises `NotMeasured`."""
     if gpu.line == WITHOUT_PEERS:
-        return dict(zip(("launch", "rate", "small"), STAGED, strict=True))
+        return {
+            "launch": STAGED_LAUNCH,
+            "rate": Quantity(STAGED_SHARE * gpu.link_bytes_per_s.value, "B/s", _STAGED),
+            "small": Quantity(1.0, "B", _STAGED),
+        }
     source, link = OVER_NODES if nodes else _exchanges(gpu)
     name = "" if kind == "gather" else engine if engine in ENGINES else "vllm"
     by_gpus = _links(kind, source, name)

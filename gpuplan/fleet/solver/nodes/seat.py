@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 
+from gpuplan.fleet.solver.effort import SEAT_LOOKS
 from gpuplan.fleet.solver.insert import on_host
 from gpuplan.fleet.solver.nodes.contents import Content, Item, NodeSite
 from gpuplan.fleet.solver.state import OpenHost, State
-
-LOOKS = 40  # contents that are compared for a node
 
 Queues = dict[int, list[int]]  # items of each class that have no place yet
 Starts = dict[tuple[object, ...], list[tuple[int, int]]]  # GPU and start, by pool, geometry, part
@@ -38,7 +38,7 @@ def _fill(state: State, host: OpenHost, kinds: dict[int, list[Content]], queues:
             fit = [n for n, content in enumerate(contents) if content.spans <= len(nodes)]
             if not fit:
                 break
-            content = contents.pop(_suiting(state, host, contents, fit[:LOOKS], queues))
+            content = contents.pop(_suiting(state, host, contents, fit[:SEAT_LOOKS], queues))
             if content.spans > 1:
                 nodes = nodes[content.spans :]
                 _across(state, host, content.items[0], queues)
@@ -79,11 +79,8 @@ def _next(state: State, host: OpenHost, queue: list[int]) -> int | None:
     spread = state.fleet.spread
     if queue and state.fleet.class_of[queue[0]] not in state.spreads:
         return queue.pop(0)
-    sizes: dict[int, int] = {}
-    for item in queue:
-        if spread[item] >= 0:
-            sizes[spread[item]] = sizes.get(spread[item], 0) + 1
-    fit = [(-sizes.get(spread[i], 1), n) for n, i in enumerate(queue) if state.may_stand(i, host)]
+    sizes = Counter(spread[item] for item in queue if spread[item] >= 0)
+    fit = [(-max(1, sizes[spread[i]]), n) for n, i in enumerate(queue) if state.may_stand(i, host)]
     return queue.pop(min(fit)[1]) if fit else None
 
 

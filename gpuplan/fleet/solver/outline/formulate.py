@@ -11,12 +11,12 @@ from dataclasses import dataclass, field, replace
 
 from gpuplan.fleet.solver.chassis import Chassis, NodeKind
 from gpuplan.fleet.solver.classes import Choice, Class, Fleet, Pool, Vector, within
+from gpuplan.fleet.solver.effort import DUAL_STEPS
 from gpuplan.fleet.solver.insert import pools_of
 from gpuplan.fleet.solver.model import Columns
 
 SCALE = 1_000_000  # micro-USD in a unit of the objective
 EPSILON = 1e-5  # of a GPU's cost: among answers of one cost, fewer GPUs
-DUAL_STEPS = range(1, 9)
 HIGHER = 8.0  # what an item counts more than one of the priority below; `yielding` makes it strict
 
 NodeGroup = tuple[int, str | None, int]  # chassis, owner of the host, kind of node
