@@ -13,10 +13,10 @@ from gpuplan.plan.outside.objects import GPUS, JOB, NODE, PARTITION, Setting, Wr
 from gpuplan.render.hostlist import MOST, hosts
 from gpuplan.render.tree import File
 
-_FIELD = re.compile(r"(\w+)=(\S*)")
-_ACCOUNT = re.compile(r"(\w+)=('[^']*'|[^:]*)")
-_OPTION = re.compile(r"--([a-z][a-z-]*)(?:(?:=|\s+)(.*))?")
-_REMARK = re.compile(r"\s#")  # ends an option of sbatch
+_FIELD = r"(\w+)=(\S*)"
+_ACCOUNT = r"(\w+)=('[^']*'|[^:]*)"
+_OPTION = r"--([a-z][a-z-]*)(?:(?:=|\s+)(.*))?"
+_REMARK = r"\s#"  # ends an option of sbatch
 _KINDS = {"PartitionName": PARTITION, "SwitchName": "switch", "BlockName": "block"}
 
 
@@ -35,7 +35,7 @@ def read(file: File) -> Iterator[Written]:
 def _configured(file: File, number: int, line: str, left: int) -> Iterator[Written]:
     """A line of fields. Its first says what it is about; a list of nodes is each of them, or one
     where that are more than are `left`."""
-    fields = _FIELD.findall(line)
+    fields = re.findall(_FIELD, line)
     if line.startswith("#") or not fields:
         return
     settings = tuple(Setting(name=k, value=v, line=number) for k, v in fields[1:])
@@ -61,7 +61,7 @@ def _account(file: File, number: int, line: str, _left: int) -> Iterator[Written
     start, _, rest = line.partition(":")
     if start.startswith("Account - ") and (words := _words(start)):
         settings = tuple(
-            Setting(name=k, value=v.strip("'"), line=number) for k, v in _ACCOUNT.findall(rest)
+            Setting(name=k, value=v.strip("'"), line=number) for k, v in re.findall(_ACCOUNT, rest)
         )
         yield Written(kind="account", name=words[-1], file=file.path, settings=settings)
 
@@ -70,8 +70,8 @@ def _job(file: File) -> Written:
     """sbatch takes options up to the first command."""
     settings = []
     for number, text in enumerate(file.text.split("\n"), start=1):
-        option = _REMARK.split(text.removeprefix("#SBATCH"), maxsplit=1)[0].strip()
-        if text.startswith("#SBATCH ") and (match := _OPTION.match(option)):
+        option = re.split(_REMARK, text.removeprefix("#SBATCH"), maxsplit=1)[0].strip()
+        if text.startswith("#SBATCH ") and (match := re.match(_OPTION, option)):
             settings.append(Setting(name=f"--{match[1]}", value=match[2] or "", line=number))
         elif text.startswith("image="):
             settings.append(Setting(name="image", value=text[6:], line=number))
