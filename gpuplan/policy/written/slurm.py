@@ -6,11 +6,9 @@ Read as far as Slurm reads it: a line that is none of these is somebody else's t
 from __future__ import annotations
 
 import re
-import shlex
 from collections.abc import Callable, Iterator
 
 from gpuplan.plan.outside.objects import GPUS, JOB, NODE, PARTITION, Setting, Written
-from gpuplan.render.hostlist import MOST, hosts
 from gpuplan.render.tree import File
 
 _FIELD = r"(\w+)=(\S*)"
@@ -25,6 +23,8 @@ def read(file: File) -> Iterator[Written]:
     if file.path.startswith("jobs/") and file.path.endswith(".sbatch"):
         yield _job(file)
     elif reader is not None:
+        from gpuplan.render.hostlist import MOST
+
         left = MOST
         for number, line in enumerate(file.text.split("\n"), start=1):
             for thing in reader(file, number, line, left):
@@ -41,6 +41,8 @@ def _configured(file: File, number: int, line: str, left: int) -> Iterator[Writt
     settings = tuple(Setting(name=k, value=v, line=number) for k, v in fields[1:])
     key, name = fields[0]
     if key == "NodeName":
+        from gpuplan.render.hostlist import hosts
+
         kind = NODE if file.path.endswith("slurm.conf") else GPUS
         gpus = next((s.value for s in settings if s.name == "File"), "")
         for host in hosts(name, left) or (name,):
@@ -82,6 +84,8 @@ def _job(file: File) -> Written:
 
 def _words(line: str) -> list[str]:
     """None of a line that no shell would read."""
+    import shlex
+
     try:
         return shlex.split(line)
     except ValueError:
