@@ -1,16 +1,19 @@
 """MLPerf Training: samples per second, and the minutes until a benchmark's quality is reached.
 
 A step of images or of BERT is its samples at a fraction of the dense bf16 peak, and an overhead;
-language models have the step of `steps`. Samples to the target grow with the global batch beyond a
-critical one (McCandlish 2018); they count evaluation and start-up as well.
+language models have the step of `steps`. Samples to the target are those of the benchmark's
+reference at the global batch, which is published before each round, times an excess that stands for
+evaluation, start-up and how submitters tune.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from itertools import pairwise
 
 from gpuplan.accuracy.data.benchmarks import CONSTANTS
+from gpuplan.accuracy.data.references import REFERENCES
 from gpuplan.accuracy.metrics import rates, steps
 from gpuplan.accuracy.points import settings
 from gpuplan.accuracy.points.points import Case
@@ -24,16 +27,6 @@ from gpuplan.sizing.hardware.measured import NotMeasured, generation
 METRICS = (rates.LOGGED, "samples_per_s_per_gpu", "train_step_time")  # of MLPerf Training
 GPT3_TOKENS = 2048  # a sample of gpt3-175b, whose logs count tokens
 FLOP = {"bert": 0.62e12, "flux": 22.5e12, "sd": 2.4e12, "gpt3": 2.17e15}  # a sample: nominal
-# Global batch at which `samples` are counted.
-BASE = {
-    "bert": 768,
-    "flux": 1024,
-    "sd": 256,
-    "gpt3": 2048,
-    "llama2-70b": 8,
-    "llama3.1-8b": 16,
-    "llama3.1-405b": 896,
-}
 STARTS = {
     "bert-large": "bert",
     "flux": "flux",
@@ -53,9 +46,8 @@ STEP = sheet("""
     samples_per_second: 1/s = global_batch / step_seconds  # all GPUs
 """)
 CONVERGENCE = sheet("""
-    samples_needed: 1 = base_samples * precision_samples * round_samples
-        * (1 + global_batch / critical_batch) / (1 + base_batch / critical_batch)
-        # large batches need more (McCandlish 2018); fitted likewise
+    samples_needed: 1 = reference_samples * excess * precision_samples
+        # the reference's runs (rcp_checker of mlcommons/logging); excess fitted on submissions
     seconds_to_train: s = samples_needed / samples_per_second  # until the target quality
 """)
 
@@ -116,15 +108,23 @@ def rate(case: Case, of: Load, c: Mapping[str, float] = CONSTANTS) -> float | st
 
 def needed(case: Case, of: Load, c: Mapping[str, float] = CONSTANTS) -> dict[str, float]:
     """What `CONVERGENCE` needs beside the rate."""
-    late = of.benchmark == "sd" and of.round >= 5.0
     return {
-        "base_samples": c[f"samples.{of.benchmark}"],
+        "reference_samples": reference(of),
+        "excess": c[f"excess.{of.benchmark}"],
         "precision_samples": c["samples.nvfp4"] if _fp4(case) else 1.0,
-        "round_samples": c["samples.sd.late"] if late else 1.0,
-        "global_batch": of.batch,
-        "critical_batch": c[f"critical.{of.benchmark}"],
-        "base_batch": float(BASE[of.benchmark]),
     }
+
+
+def reference(of: Load) -> float:
+    """Samples that the reference of the round takes at the batch: on lines between its batches, as
+    the rules have it, and those of the nearest beyond them."""
+    rounds = REFERENCES[of.benchmark]
+    held = [means for name, means in rounds.items() if float(name) <= of.round]
+    means = held[-1] if held else next(iter(rounds.values()))
+    for (low, less), (high, more) in pairwise(means):
+        if low <= of.batch <= high:
+            return less + (more - less) * (of.batch - low) / (high - low)
+    return float(means[0 if of.batch < means[0][0] else -1][1])
 
 
 def _fp4(case: Case) -> bool:
