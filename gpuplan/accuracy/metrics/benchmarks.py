@@ -27,6 +27,7 @@ from gpuplan.sizing.hardware.measured import NotMeasured, generation
 METRICS = (rates.LOGGED, "samples_per_s_per_gpu", "train_step_time")  # of MLPerf Training
 GPT3_TOKENS = 2048  # a sample of gpt3-175b, whose logs count tokens
 FLOP = {"bert": 0.62e12, "flux": 22.5e12, "sd": 2.4e12, "gpt3": 2.17e15}  # a sample: nominal
+TINYGRAD = "tinygrad"
 STARTS = {
     "bert-large": "bert",
     "flux": "flux",
@@ -54,13 +55,13 @@ CONVERGENCE = sheet("""
 
 @record
 class Load:
-    """A row of MLPerf Training; `tiny`: by tinygrad."""
+    """A row of MLPerf Training; `software`: "tinygrad", "preview" of a GPU to come, or "usual"."""
 
     benchmark: str
     gpus: int
     batch: float
     round: float
-    tiny: bool
+    software: str
 
 
 def load(case: Case) -> Load | str:
@@ -76,8 +77,14 @@ def load(case: Case) -> Load | str:
         gpus=gpus,
         batch=batch,
         round=settings.mlperf_round(case),
-        tiny="tinygrad" in case.row["engine"],
+        software=_software(case),
     )
+
+
+def _software(case: Case) -> str:
+    if TINYGRAD in case.row["engine"]:
+        return TINYGRAD
+    return "preview" if "preview" in case.row["source_path"] else "usual"
 
 
 def rate(case: Case, of: Load, c: Mapping[str, float] = CONSTANTS) -> float | str:
@@ -97,7 +104,7 @@ def rate(case: Case, of: Load, c: Mapping[str, float] = CONSTANTS) -> float | st
         "sample_flop": FLOP[of.benchmark],
         "bf16_peak": case.gpu.peak_bf16.value,
         "fraction": fraction * c.get(f"gpu.{name}", 1.0),
-        "software": c["software.tinygrad"] if of.tiny else 1.0,
+        "software": c.get(f"software.{of.software}", 1.0),
         "global_batch": of.batch,
         "gpus": float(of.gpus),
         "step_overhead": c[f"overhead.{of.benchmark}"],
@@ -180,7 +187,7 @@ def features(case: Case, of: Load) -> Features:
         "gpu": case.gpu.identifier,
         "generation": case.gpu.architecture,
         "round": f"{of.benchmark} {of.round:g}",
-        "software": "tinygrad" if of.tiny else "other",
+        "software": TINYGRAD if of.software == TINYGRAD else "other",
         "precision": "nvfp4" if _fp4(case) else "fp8",
     }
     numbers = {
