@@ -226,14 +226,13 @@ def _prior(quantity: str, samples: float, noise: float) -> Prior:
     if samples:
         terms += [
             term(samples, "round"),
-            term(samples, "benchmark", ("log_batch", 1.0)),
             term(samples, "benchmark precision"),
         ]
     return Prior(quantity=quantity, terms=tuple(terms), noise=noise, reaches=_REACHES)
 
 
 PRIORS = {
-    "time_to_train": _prior("time_to_train", 0.03, 0.045),
+    "time_to_train": _prior("time_to_train", 0.02, 0.045),
     "benchmark_rate": _prior("benchmark_rate", 0.0, 0.042),
     "benchmark_step": _prior("benchmark_step", 0.0, 0.042),
 }
