@@ -36,9 +36,9 @@ CONSTANTS: dict[str, float] = {
     "excess.flux": 1.069,
     "excess.sd": 1.036,
     "excess.gpt3": 1.046,
-    "excess.llama2-70b": 1.114,
-    "excess.llama3.1-8b": 1.055,
-    "excess.llama3.1-405b": 0.976,
-    "samples.nvfp4": 1.072,
+    "excess.llama2-70b": 1.113,
+    "excess.llama3.1-8b": 1.054,
+    "excess.llama3.1-405b": 0.9818,
+    "samples.nvfp4": 1.069,
     "software.tinygrad": 6.432,
 }
