@@ -43,8 +43,8 @@ SPEED: dict[str, tuple[float, float]] = {
     "overhead.sd": (0.01, 0.7),
     "overhead.gpt3": (0.01, 0.7),
     "overhead.scale": (3e-3, 0.7),
-    # On B200 the preview of MLPerf Inference 4.1 wrote 11264 tokens/s (llama2-70b offline), 5.1 12.4 %
-    # more a GPU.
+    # A B200 in the preview of MLPerf Inference 4.1 wrote 11264 tokens/s (llama2-70b offline), and
+    # in 5.1 12.4 % more.
     "software.preview": (1.12, 0.05),
 }
 # The generation that the others are relative to, and one whose points are all tinygrad's.

@@ -32,8 +32,8 @@ LARGEST_BATCH = 3072.0
 TENSOR_PARALLEL = (1, 2, 4, 8)
 LATENT_RANKS = 8  # attention data parallelism of compressed caches
 INTERACTIVE = "interactive"
-# Half a year apart. The same GPUs write faster with each, by their software: on MI300X 16 % from 4.1
-# to 5.1, on H200 NVL 5 % from 5.1 to 6.0.
+# Half a year apart. With each the same GPUs write faster, by their software: MI300X by 16 % from
+# 4.1 to 5.1, B200 by 2 % from 5.1 to 6.0.
 ROUNDS = ("4.1", "5.0", "5.1", "6.0")
 MIDDLE = ROUNDS.index("5.1")  # the round that the other constants are of
 _GPUS = re.compile(r"\d+x(MI\d{3}X|[ABH]\d{3}|L\d+S?)")  # in the name of a system
