@@ -74,7 +74,8 @@ TABLES ?= aiconfigurator_core/systems/data
 efficiencies:
 	PYTHONPATH=. $(PYTHON) bench/efficiencies.py $(TABLES)
 
-SERVED = $(filter %inference_public.csv %inference_public2.csv %served_public.csv,$(POINTS))
+SERVED = $(filter %inference_public.csv %inference_public2.csv %served_public.csv \
+	%served_public2.csv,$(POINTS))
 OFFLINE ?= $(filter %inference_public.csv %inference_public2.csv,$(POINTS))
 calibrate:
 	PYTHONPATH=. $(PYTHON) bench/calibrate.py $(SERVED)

@@ -8,8 +8,8 @@ A record's `__post_init__` is taken when its class is made; its equality and has
 from __future__ import annotations
 
 import typing
-from collections.abc import Callable
-from dataclasses import MISSING, Field, FrozenInstanceError, dataclass, field, fields
+from collections.abc import Callable, Mapping
+from dataclasses import MISSING, FrozenInstanceError, dataclass, field, fields
 from functools import cache, partial
 from inspect import get_annotations
 from operator import attrgetter
@@ -37,7 +37,7 @@ def _made(cls: type[T], init: Callable[..., None]) -> type[T]:
     plain = all(isinstance(kind, str) and "Var" not in kind for kind in kinds.values())
     if plain:  # `dataclass` searches each text for the two kinds that are no fields, slowly
         cls.__annotations__ = dict.fromkeys(kinds, object)
-    made: Any = dataclass(init=False, repr=False, eq=False, slots=True, kw_only=True)(cls)
+    made: Any = dataclass(init=False, repr=False, eq=False, kw_only=True)(cls)
     if plain:
         made.__annotations__ = kinds
         for item in fields(made):
@@ -51,19 +51,17 @@ def _made(cls: type[T], init: Callable[..., None]) -> type[T]:
     return typing.cast(type[T], made)
 
 
-Put = tuple[str, Callable[[Any, Any], None], Callable[[], Any] | None]
-
-
 @cache
-def _puts(kind: Any) -> tuple[Put, ...]:
-    """The fields of a record's class: name, what writes it, what makes its default."""
-
-    def default(item: Field[Any]) -> Callable[[], Any] | None:
-        if item.default_factory is not MISSING:
-            return item.default_factory
-        return None if item.default is MISSING else lambda: item.default
-
-    return tuple((i.name, getattr(kind, i.name).__set__, default(i)) for i in fields(kind))
+def _known(
+    kind: Any,
+) -> tuple[tuple[str, ...], frozenset[str], dict[str, Any], dict[str, Callable[[], Any]]]:
+    """The names of a record's fields, in order and as a set; the values of those that have a
+    default, and what makes those of others."""
+    items = fields(kind)
+    values = {i.name: i.default for i in items if i.default is not MISSING}
+    made = {i.name: i.default_factory for i in items if i.default_factory is not MISSING}
+    names = tuple(i.name for i in items)
+    return names, frozenset(names), values, made
 
 
 @cache
@@ -77,30 +75,32 @@ def _kind(self: object) -> Any:
 
 
 def _init(self: Any, **given: Any) -> None:
-    puts = _puts(_kind(self))
-    for name, put, default in puts:
-        if name in given:
-            put(self, given[name])
-        elif default is not None:
-            given[name] = value = default()
-            put(self, value)
-        else:
-            raise TypeError(f"{type(self).__name__} needs '{name}'")
-    if len(given) > len(puts):
-        unknown = given.keys() - {name for name, _, _ in puts}
-        raise TypeError(f"{type(self).__name__} has no {', '.join(sorted(unknown))}")
+    names, known, values, made = _known(_kind(self))
+    held = self.__dict__
+    held.update(values)
+    held.update(given)
+    for name, make in made.items():
+        if name not in given:
+            held[name] = make()
+    if held.keys() != known:
+        raise TypeError(_unfit(type(self).__name__, names, held))
+
+
+def _unfit(record: str, names: tuple[str, ...], held: Mapping[str, Any]) -> str:
+    missing = next((name for name in names if name not in held), None)
+    if missing is not None:
+        return f"{record} needs '{missing}'"
+    return f"{record} has no {', '.join(sorted(held.keys() - set(names)))}"
 
 
 def _init_by_position(self: Any, *values: Any, **given: Any) -> None:
-    puts = _puts(_kind(self))
-    if len(values) == len(puts) and not given:
-        for (_, put, _), value in zip(puts, values, strict=True):
-            put(self, value)
-    elif len(values) > len(puts):
-        raise TypeError(f"{type(self).__name__} has {len(puts)} fields, not {len(values)}")
+    names = _known(_kind(self))[0]
+    if len(values) == len(names) and not given:
+        self.__dict__.update(zip(names, values, strict=True))
+    elif len(values) > len(names):
+        raise TypeError(f"{type(self).__name__} has {len(names)} fields, not {len(values)}")
     else:
-        named = zip(puts, values, strict=False)
-        _init(self, **{name: value for (name, _, _), value in named}, **given)
+        _init(self, **dict(zip(names, values, strict=False)), **given)
 
 
 def _checked(init: Callable[..., None]) -> Callable[..., None]:
@@ -127,10 +127,10 @@ def _hash(self: Any) -> int:
 
 
 def _repr(self: Any) -> str:
-    values = (f"{n}={getattr(self, n)!r}" for n, _, _ in _puts(_kind(self)))
+    values = (f"{n}={getattr(self, n)!r}" for n in _known(_kind(self))[0])
     return f"{type(self).__qualname__}({', '.join(values)})"
 
 
 def _reduce(self: Any) -> Any:
-    values = {n: getattr(self, n) for n, _, _ in _puts(_kind(self))}
+    values = {n: getattr(self, n) for n in _known(_kind(self))[0]}
     return partial(_kind(self), **values), ()

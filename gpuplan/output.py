@@ -17,7 +17,6 @@ from pathlib import Path
 
 from gpuplan.diagnostics import Diagnostic, error
 from gpuplan.render.checksums import CHECKSUMS, is_users_entry, parse, sha256
-from gpuplan.render.seeds import refreshed
 from gpuplan.render.tree import File, FileTree
 
 
@@ -133,6 +132,8 @@ def _content(existing: Path, file: File) -> bytes:
     settings that are new."""
     if not (file.seed and existing.is_file()):
         return file.text.encode()
+    from gpuplan.render.seeds import refreshed
+
     own = existing.read_bytes()
     try:
         return refreshed(own.decode("utf-8"), file.text).encode()

@@ -18,11 +18,11 @@ from gpuplan.manifest.regions import RegionsSpec
 from gpuplan.placement.api import Placement
 from gpuplan.placement.ignored import ignored, unneeded, unshared
 from gpuplan.plan.model import Evidence, Plan, Provenance
+from gpuplan.plan.outside.cloud import Cloud
 from gpuplan.plan.outside.pins import pinned
 from gpuplan.registry import backends, updater
 from gpuplan.render.checksums import CHECKSUMS, checksums
 from gpuplan.render.tree import File, FileTree
-from gpuplan.resolve.clouds.cluster import cloud, cloud_problems
 from gpuplan.resolve.licences import licences
 from gpuplan.resolve.names import name_problems
 from gpuplan.resolve.network import network
@@ -31,9 +31,6 @@ from gpuplan.resolve.ordering.elsewhere import with_cheaper
 from gpuplan.resolve.ordering.lists import assumed, at_list_prices
 from gpuplan.resolve.ordering.notes import order_notes
 from gpuplan.resolve.ordering.orders import orders
-from gpuplan.resolve.regions.choose import take
-from gpuplan.resolve.regions.origins import all_written, written
-from gpuplan.resolve.regions.parts import stacks_left
 from gpuplan.resolve.retarget import of_targets, retargeted
 from gpuplan.resolve.run import Resolved, resolve
 from gpuplan.resolve.used import digest_of, used_entries
@@ -144,6 +141,9 @@ def compile_regions(
     plan_only: bool,
 ) -> tuple[tuple[Compiled, ...], tuple[Diagnostic, ...]]:
     """A stack for each region that is taken, and what is to be said of all. Raises `Rejected`."""
+    from gpuplan.resolve.regions.choose import take
+    from gpuplan.resolve.regions.origins import all_written
+    from gpuplan.resolve.regions.parts import stacks_left
 
     standing = cache(standing)
 
@@ -199,12 +199,14 @@ def plan_manifest(
 ) -> Compiled:
     """A plan without files, for any target; only for one with backends where it is to be
     `emitted`. Raises `Rejected` as `compile_manifest` does."""
+    if not loaded.kept:
+        return _plan(loaded, sources, catalog, standing, emitted=emitted)
+    from gpuplan.resolve.regions.origins import all_written, written
+
     try:
         made = _plan(loaded, sources, catalog, standing, emitted=emitted)
     except Rejected as rejected:
         raise Rejected(all_written(rejected.diagnostics, loaded.kept)) from None
-    if not loaded.kept:
-        return made
     plan = replace(written(made.plan, loaded.kept), regions=loaded.regions)
     return replace(made, plan=plan, diagnostics=all_written(made.diagnostics, loaded.kept))
 
@@ -273,6 +275,10 @@ def emit(plan: Plan) -> Emission:
 
 def machines(resolved: Resolved, placement: Placement) -> Sequence[Diagnostic]:
     """What the cluster of a cloud cannot be made of."""
+    if TARGETS[resolved.loaded.manifest.platform.target].provider is None:
+        return ()
+    from gpuplan.resolve.clouds.cluster import cloud_problems
+
     return cloud_problems(resolved, placement.node_pools, placement.workloads)
 
 
@@ -310,7 +316,7 @@ def assemble(
         and TARGETS[manifest.platform.target].guests_on_hosts,
         network=network(manifest.platform),
         cluster=resolved.cluster,
-        cloud=cloud(resolved, placement.node_pools, placement.workloads),
+        cloud=_cloud(resolved, placement),
         orders=ordered,
         components=pinned,
         balancer=spread,
@@ -330,6 +336,14 @@ def assemble(
             *licences(manifest.platform, placement.workloads, placement.virtual_machines),
         ),
     )
+
+
+def _cloud(resolved: Resolved, placement: Placement) -> Cloud | None:
+    if TARGETS[resolved.loaded.manifest.platform.target].provider is None:
+        return None
+    from gpuplan.resolve.clouds.cluster import cloud
+
+    return cloud(resolved, placement.node_pools, placement.workloads)
 
 
 def _checked(diagnostics: Sequence[Diagnostic]) -> tuple[Diagnostic, ...]:

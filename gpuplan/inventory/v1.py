@@ -8,7 +8,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
-from gpuplan.manifest.base import Count, Document, GpusOfNode, Text
+from gpuplan.manifest.base import Count, Document, GpusOfNode, Later, Text
 from gpuplan.manifest.quantities import Bytes, BytesPerSecond, UsdPerHour, Watts
 from gpuplan.plan.site import GuestSystem, HostSetting
 
@@ -300,20 +300,20 @@ class HostSpec(Document):
         None, description="Physical cores, where NUMA is not described."
     )
     memory: Bytes | None = None
-    numa_nodes: list[NumaNodeSpec] = []
+    numa_nodes: list[Later[NumaNodeSpec]] = []
     gpus: list[GpuSpec]
-    nics: list[NicSpec] = []
-    nvme: list[NvmeSpec] = []
-    functions: list[FunctionSpec] = []
-    bridges: list[BridgeSpec] = []
-    links: list[LinkSpec] = []
+    nics: list[Later[NicSpec]] = []
+    nvme: list[Later[NvmeSpec]] = []
+    functions: list[Later[FunctionSpec]] = []
+    bridges: list[Later[BridgeSpec]] = []
+    links: list[Later[LinkSpec]] = []
     gpu_uuids: dict[HostName, list[Text | None]] = {}
     serials: dict[HostName, dict[PciAddress, Text]] = Field(
         {},
         description="Of each host, by address: drives' serial numbers and network cards' MAC "
         "addresses, which the host compares before a guest gets one.",
     )
-    hypervisor: HypervisorSpec | None = None
+    hypervisor: Later[HypervisorSpec] | None = None
     price: UsdPerHour | None = Field(None, description="What one host costs.")
     time_slices: Annotated[int, Field(ge=2, le=64)] | None = Field(
         None,
@@ -365,11 +365,11 @@ class Inventory(Document):
     api_version: Literal["gpuplan.dev/inventory/v1"] = Field(alias="apiVersion")
     name: Text
     hosts: Annotated[list[HostSpec], Field(min_length=1)]
-    switches: list[SwitchSpec] = Field(
+    switches: list[Later[SwitchSpec]] = Field(
         [],
         description="The network between the hosts; for a scheduler that places runs by it (target "
         "`slurm`).",
     )
-    allocations: list[Allocation] = Field(
+    allocations: list[Later[Allocation]] = Field(
         [], description="Written by `gpuplan inventory allocate`, taken away by `release`."
     )

@@ -1,15 +1,21 @@
 """What every document of a manifest is made of."""
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, GetCoreSchemaHandler, GetJsonSchemaHandler
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema
-from pydantic_core.core_schema import no_info_before_validator_function
+from pydantic_core.core_schema import (
+    definition_reference_schema,
+    definitions_schema,
+    no_info_before_validator_function,
+    no_info_plain_validator_function,
+)
 
 from gpuplan.frozen import frozen
 
 NAMES = "x-names"  # in a schema: what the field is a name of
+DOCUMENT = "document"  # in what pydantic makes of a type: the document that is made later
 QUANTITY = "x-quantity"  # in a schema: what is written with a unit
 NAME = r"^[a-z]([a-z0-9-]{0,38}[a-z0-9])?$"
 NAME_LENGTH = 40  # of the longest one
@@ -33,6 +39,28 @@ class Document(BaseModel):
     """Unknown fields are errors; scalars are not coerced."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, defer_build=True)
+
+
+@frozen
+class _Later:
+    """What reads a document is made when one is met: most manifests have few of them, and making
+    what reads all of them takes longer than to read one."""
+
+    def __get_pydantic_core_schema__(self, source: Any, _: GetCoreSchemaHandler) -> CoreSchema:
+        return no_info_plain_validator_function(source.model_validate, metadata={DOCUMENT: source})
+
+    def __get_pydantic_json_schema__(
+        self, schema: CoreSchema, handler: GetJsonSchemaHandler
+    ) -> JsonSchemaValue:
+        from pydantic import TypeAdapter
+
+        kind = schema["metadata"][DOCUMENT]
+        named: Any = {**TypeAdapter(kind).core_schema, "ref": f"{kind.__qualname__}:{id(kind)}"}
+        return handler(definitions_schema(definition_reference_schema(named["ref"]), [named]))
+
+
+D = TypeVar("D", bound=Document)
+Later = Annotated[D, _Later()]
 
 
 def required(description: str, *examples: object) -> Any:

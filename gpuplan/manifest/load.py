@@ -13,7 +13,6 @@ from pydantic import BaseModel, ValidationError
 
 from gpuplan.diagnostics import Diagnostic, Related, Severity, error, note
 from gpuplan.frozen import frozen
-from gpuplan.manifest.explainers import explain_errors
 from gpuplan.manifest.leaks import conceal
 from gpuplan.manifest.text import read_yaml
 from gpuplan.manifest.v1 import Manifest
@@ -155,6 +154,8 @@ def validate(
     try:
         valid = model.model_validate(document.data)
     except ValidationError as problem:
+        from gpuplan.manifest.explainers import explain_errors
+
         explained = explain_errors(problem, document.name, document.data, model)
         more = problem.error_count() - most
         rest = (unlisted(document.name, more),) if more > 0 else ()

@@ -16,6 +16,7 @@ from gpuplan.manifest.base import (
     GpuName,
     GpusOfNode,
     LabelKey,
+    Later,
     Name,
     QueueName,
     Shorthand,
@@ -116,7 +117,7 @@ class Workload(Document):
     )
     load: Load | None = optional("What arrives.", {"requests": 100000})
     slo: Slo | None = optional("Objectives.", {"confidence": 0.9})
-    speculative: Speculative | None = optional(
+    speculative: Later[Speculative] | None = optional(
         "Speculative decoding, as it was measured.",
         {"method": "ngram", "accepted_tokens": 2.1, "draft_tokens": 4, "draft_cost": 0},
     )
@@ -125,10 +126,10 @@ class Workload(Document):
         "other over `platform.fabric`. Without it every replica does both.",
         "prefill_decode",
     )
-    training: Training | None = optional("The run.", {"global_batch": 64, "tokens": 2e9})
-    dataset: Dataset | None = optional("What the run reads.", {"size": "8 GB"})
-    checkpoint: Checkpoint | None = optional("How the run is saved.", {"interval": "30 min"})
-    notebook: NotebookSpec | None = optional(
+    training: Later[Training] | None = optional("The run.", {"global_batch": 64, "tokens": 2e9})
+    dataset: Later[Dataset] | None = optional("What the run reads.", {"size": "8 GB"})
+    checkpoint: Later[Checkpoint] | None = optional("How the run is saved.", {"interval": "30 min"})
+    notebook: Later[NotebookSpec] | None = optional(
         "The environments.", {"users": 8, "gpu_memory": "10 GiB"}
     )
     growth: Annotated[Growth, Shorthand("factor", "number")] | None = optional(
@@ -157,7 +158,9 @@ class Workload(Document):
         "month, day of the week. What is `after` it follows each time.",
         "30 2 * * 1-5",
     )
-    overrides: Overrides | None = optional("Values that replace derived ones.", {"replicas": 3})
+    overrides: Later[Overrides] | None = optional(
+        "Values that replace derived ones.", {"replicas": 3}
+    )
     renamed_from: list[Name] = Field(
         [],
         description="Names it had before, so that what exists is kept.",
@@ -268,25 +271,27 @@ class Platform(Document):
         "each number of GPUs the cheapest.",
         ["p5.48xlarge"],
     )
-    node: NodeShape | None = optional(
+    node: Later[NodeShape] | None = optional(
         "The nodes there are, all alike.", {"gpus": 4, "cpu_cores": 64, "memory": "1 TiB"}
     )
-    fabric: FabricSpec | None = optional(
+    fabric: Later[FabricSpec] | None = optional(
         "The network between nodes; without it nothing spans several.",
         {"kind": "infiniband", "bandwidth_per_gpu": "400 Gb/s"},
     )
-    storage: StorageSpec | None = optional("Where volumes come from.", {"class": "models-rwx"})
+    storage: Later[StorageSpec] | None = optional(
+        "Where volumes come from.", {"class": "models-rwx"}
+    )
     rack_power: Watts | None = optional(
         "What a rack feeds to its servers; `gpuplan explain` says how many nodes that is.", "40 kW"
     )
-    network: NetworkSpec | None = optional(
+    network: Later[NetworkSpec] | None = optional(
         "How pods reach names, servers and images, where a cluster is not the usual one.",
         {"dns": "openshift"},
     )
-    cluster: ClusterSpec | None = optional(
+    cluster: Later[ClusterSpec] | None = optional(
         "The cluster of a cloud's target.", {"zones": ["us-east-2a", "us-east-2b"]}
     )
-    regions: RegionsSpec | None = optional(
+    regions: Later[RegionsSpec] | None = optional(
         "Several regions in place of one, each with a stack of its own: services are divided so "
         "that any one region may be lost, other work is in one of them, the budget is of all.",
         {"places": [{"region": "eu-west-1"}, {"region": "eu-central-1"}], "count": 2},
@@ -314,7 +319,7 @@ class Platform(Document):
         "program and `apply.sh`; target libvirt.",
         examples=[True],
     )
-    slurm: SlurmSpec | None = optional(
+    slurm: Later[SlurmSpec] | None = optional(
         "The cluster of the target `slurm`, which needs it.",
         {"controller": "slurm-01", "storage": "/lustre/gpuplan", "containers": "pyxis"},
     )

@@ -9,7 +9,6 @@ from typing import Any
 
 from gpuplan.models.configs import citation, from_config
 from gpuplan.models.further import config_of
-from gpuplan.models.images.pipelines import module_parameters, token_weights
 from gpuplan.models.model import (
     Denoiser,
     Diffusion,
@@ -18,7 +17,6 @@ from gpuplan.models.model import (
     Unet,
 )
 from gpuplan.models.speech import is_speech, speech
-from gpuplan.models.vision import named_vision, vision_names
 from gpuplan.source import Origin
 
 BUNDLED = Path(__file__).with_name("bundled")
@@ -40,12 +38,18 @@ def _releases() -> tuple[str, ...]:
 @cache
 def known_names() -> tuple[str, ...]:
     """Identifiers of all models that a name alone finds, sorted; those of timm are beside them."""
+    from gpuplan.models.vision import vision_names
+
     return tuple(sorted((*_releases(), *vision_names())))
 
 
 def known(name: str) -> Model | None:
     """A bundled model, another release of one, or one that reads images."""
-    return bundled(name) or named_vision(name)
+    if (model := bundled(name)) is not None:
+        return model
+    from gpuplan.models.vision import named_vision
+
+    return named_vision(name)
 
 
 def bundled(name: str) -> Model | None:
@@ -130,6 +134,8 @@ def _denoiser(document: dict[str, Any], of: str) -> Denoiser | Unet:
     stated = document["denoiser"]
     if "pass_flop" in stated:
         return Unet(**stated)
+    from gpuplan.models.images.pipelines import token_weights
+
     config = next(m["config"] for m in document["modules"] if m["kind"] == "transformer")
     width, layers, weights = token_weights(config, Origin(of))
     return Denoiser(
@@ -148,6 +154,8 @@ def _module(document: dict[str, Any], of: str) -> DiffusionModule:
         return DiffusionModule(**document)
     origin = Origin(f"{of}/{document['name']}/config.json")
     if "_class_name" in config:
+        from gpuplan.models.images.pipelines import module_parameters
+
         parameters = module_parameters(config, origin)
     else:
         parameters = from_config(config, of, None, of, origin).parameters

@@ -6,10 +6,12 @@ known is refused by name.
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from gpuplan.frozen import record
-from gpuplan.models.images.networks import Profile, VisionNetwork
+
+if TYPE_CHECKING:
+    from gpuplan.models.images.networks import Profile, VisionNetwork
 
 Pooling = Literal["embed", "score"]
 

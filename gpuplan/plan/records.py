@@ -10,6 +10,7 @@ from gpuplan.frozen import record
 from gpuplan.source import Origin
 
 Basis = Literal["measured", "calibrated", "extrapolated", "derived"]
+Lack = Literal["absent", "unknown", "unmeasured", "unstated", "undivided", "uneven"]
 
 
 def origin_field() -> Origin | None:
@@ -55,13 +56,17 @@ class Evidence:
 
 @record
 class Shortfall:
-    """A gate that a candidate did not pass: `requested` + `used` exceeds `capacity`."""
+    """A gate that a candidate did not pass: `requested` + `used` exceeds `capacity`. Where no
+    amount is short, `lack` says in which way `resource` is: there is none of it, the catalogue does
+    not know it, nobody measured it, the platform does not state it, no layout divides it, or so
+    many of `unit` do not."""
 
     resource: str
     requested: float
     used: float
     capacity: float
     unit: str
+    lack: Lack | None = None
 
 
 @record

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from gpuplan.plan.costs.recurrence import most_starts
+from gpuplan.plan.records import Lack
 from gpuplan.plan.times import in_words
 from gpuplan.units import (
     HOURS_PER_MONTH,
@@ -20,7 +21,14 @@ from gpuplan.units import (
 )
 
 Tree = Mapping[str, Any]
-NOTHING = "no "  # what a gate's resource begins with that says all: no amount is short
+_LACKING: dict[Lack, str] = {
+    "absent": "no {resource}",
+    "unknown": "the catalogue does not know its {resource}",
+    "unmeasured": "no measured {resource} stand for it",
+    "unstated": "several nodes need {resource}, which is not stated",
+    "undivided": "no layout divides its {resource} evenly over so many GPUs",
+    "uneven": "{parts} do not divide {resource}",
+}
 LEAST_PRICE = 2  # a price below half of what is paid is no offer
 
 
@@ -154,7 +162,7 @@ def served_layout(item: Tree) -> tuple[str, str, str]:
     """Kind of a service's layout, what it takes, and why it lost."""
     sizes = [*division(item["parallelism"]), *over_nodes({**item, "serving": True})]
     if item["gate"] not in ("cost", "room"):
-        return item["kind"], ", ".join(sizes), "; ".join(map(_uneven, item["shortfalls"]))
+        return item["kind"], ", ".join(sizes), "; ".join(map(shortfall, item["shortfalls"]))
     money = f"{item['gpu_count']} GPUs in {plural(item['replicas'], 'replica')}, {price(item)}"
     why = f"{money}, dearer" if item["gate"] == "cost" else f"{money}, with less room or slower"
     return item["kind"], ", ".join(sizes), why
@@ -172,15 +180,6 @@ def apart(item: Tree) -> tuple[str, ...]:
         price(item),
         "not measured; `disaggregation: prefill_decode` asks for pools of one size each",
     )
-
-
-def _uneven(item: Tree) -> str:
-    """`2 stages do not divide 61 layers`; any other shortfall as it is."""
-    name, _, things = item["resource"].partition(" of ")
-    over = name.removeprefix("even split over ")
-    if over == name:
-        return shortfall(item)
-    return f"{item['requested']:g} {over} do not divide {things}"
 
 
 def metric(item: Tree) -> str:
@@ -260,12 +259,17 @@ def tradeoff(item: Tree) -> tuple[str, str, str, str]:
 
 
 def shortfall(item: Tree) -> str:
-    if item["resource"].startswith(NOTHING):
-        return str(item["resource"])
+    """`gpu memory 74 GiB of 44 GiB`; what is no amount in words."""
+    if item.get("lack"):
+        return lacking(item)
     need, unit = item["requested"] + item["used"], item["unit"]
-    if need == 1 and not item["capacity"] and " " in item["resource"]:
-        return f"{NOTHING}{item['resource']}"  # "no measured kernels", not "1 of 0"
     name = in_words(item["resource"])
     unit = "1" if unit == item["resource"] else unit  # "nodes 25 of 2", not "25 nodes of 2 nodes"
     needed, capacity = format_apart(need, item["capacity"], unit)
     return f"{name} {needed} of {capacity}"
+
+
+def lacking(item: Tree) -> str:
+    """`no measured kernels stand for it`, `2 stages do not divide 61 layers`."""
+    parts = f"{item['requested']:g} {item['unit']}"
+    return _LACKING[item["lack"]].format(resource=item["resource"], parts=parts)

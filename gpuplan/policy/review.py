@@ -6,12 +6,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import date
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from gpuplan.diagnostics import Diagnostic
 from gpuplan.errors import Rejected
 from gpuplan.findings import Report
-from gpuplan.plan.diff import StacksDiff, diff
-from gpuplan.plan.outside.together import regions_diffs
 from gpuplan.policy.api import Waiver
 from gpuplan.policy.engine import EVERY, check
 from gpuplan.policy.manifests import documents
@@ -22,6 +21,9 @@ from gpuplan.policy.waivers import load_waivers
 from gpuplan.policy.written import written
 from gpuplan.render.tree import File, FileTree
 from gpuplan.source import Sources
+
+if TYPE_CHECKING:
+    from gpuplan.plan.diff import StacksDiff
 
 
 def run_check(
@@ -77,6 +79,9 @@ def run_diff(
 ) -> StacksDiff:
     """The stacks at `base` and `head` compared, paired by name; two single stacks whatever their
     names. `/dev/null` or an empty folder is a side without stacks. Raises `Rejected`."""
+    from gpuplan.plan.diff import StacksDiff, diff
+    from gpuplan.plan.outside.together import regions_diffs
+
     pack, waivers = _policies(pack_path, waivers_path, sources)
     before, after = read_side(base), read_side(head)
     if len(before) == len(after) == 1:

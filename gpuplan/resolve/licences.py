@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from gpuplan.catalog.tariffs import load_tariffs
 from gpuplan.manifest.v1 import Platform
 from gpuplan.plan.model import Evidence, VirtualMachine, Workload
 from gpuplan.sizing.evidence.formula import Formula, Ledger, Quantity, canonical
@@ -53,5 +52,7 @@ def _price(platform: Platform) -> Quantity | None:
     if platform.vgpu_subscription is not None:
         year = canonical(float(platform.vgpu_subscription * PER_HOUR["year"]))
         return Quantity(year, "USD/year", "manifest: platform.vgpu_subscription")
+    from gpuplan.catalog.tariffs import load_tariffs  # few stacks have guests with vGPUs
+
     listed = load_tariffs().charges("nvidia", "vgpu-subscription")
     return Quantity(float(listed[0].price), "USD/year", listed[0].source) if listed else None

@@ -20,7 +20,6 @@ from gpuplan.models.images.videos import makes_videos
 from gpuplan.models.load import known, known_names
 from gpuplan.models.model import Diffusion, Model, Speech, Transformer, Vision
 from gpuplan.models.speech import is_speech, speech
-from gpuplan.models.vision import is_detector, is_vision, vision
 from gpuplan.resolve import messages
 from gpuplan.sizing.ask.kinds import pooling_of, reading_task
 from gpuplan.source import Origin
@@ -45,15 +44,18 @@ def _known(spec: ModelDimensions, folder: Path, at: Origin) -> Model:
         return _from_config(spec.config, spec, "manifest: model.config", at.child("config"))
     if spec.name is None:
         raise Rejected([messages.no_way(at)])
-    model = known(spec.name)
-    if model is None and is_detector(spec.name):
+    if (model := known(spec.name)) is not None:
+        return model
+    from gpuplan.models.vision import is_detector
+
+    if is_detector(spec.name):
         raise Rejected([messages.detection_model(spec.name, at)])
-    if model is None:
-        raise Rejected([messages.unknown_model(spec.name, known_names(), at)])
-    return model
+    raise Rejected([messages.unknown_model(spec.name, known_names(), at)])
 
 
 def _from_config(config: dict[str, Any], spec: ModelDimensions, source: str, at: Origin) -> Model:
+    from gpuplan.models.vision import is_detector, is_vision, vision
+
     module = config.get("_class_name")
     if isinstance(module, str) and makes_videos(module):
         raise Rejected([messages.video_model(spec.name or module, known_names(), at)])

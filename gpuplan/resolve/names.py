@@ -11,7 +11,6 @@ from gpuplan.catalog.load import Catalog
 from gpuplan.diagnostics import Diagnostic
 from gpuplan.manifest.parts import ModelShorthand
 from gpuplan.models.load import known, known_names
-from gpuplan.models.vision import is_detector
 from gpuplan.resolve import messages
 from gpuplan.source import Origin, SourceDocument
 from gpuplan.targets import TARGETS, implemented
@@ -74,8 +73,11 @@ def _workload(workload: Mapping[str, object], at: Origin, catalog: Catalog) -> I
     model = ModelShorthand("name", "string").expand(workload.get("model"))
     name = _mapping(model).get("name")
     described = {"path", "config"} & set(_mapping(model))
-    if isinstance(name, str) and not described and known(name) is None and not is_detector(name):
-        yield messages.unknown_model(name, known_names(), at.child("model"))
+    if isinstance(name, str) and not described and known(name) is None:
+        from gpuplan.models.vision import is_detector
+
+        if not is_detector(name):
+            yield messages.unknown_model(name, known_names(), at.child("model"))
     engine = workload.get("engine")
     if isinstance(engine, str) and catalog.engine(engine) is None:
         yield messages.unknown_engine(engine, catalog.ids("engines"), at.child("engine"))

@@ -100,8 +100,8 @@ def test_beside_one_that_was_measured_it_is_only_left_out(tmp_path: Path) -> Non
     stack = compiled(tmp_path, MANIFEST.format(gpus=f"{NEW}, l40s") + SERVED, catalogue())
     (work,) = stack.plan.workloads
     assert work.gpu == "l40s"
-    gates = {a.gpu: a.shortfalls[0].resource for a in work.alternatives if a.shortfalls}
-    assert gates[NEW] == "measured kernels"
+    gates = {a.gpu: a.shortfalls[0] for a in work.alternatives if a.shortfalls}
+    assert (gates[NEW].resource, gates[NEW].lack) == ("kernels", "unmeasured")
 
 
 def test_a_declared_stand_in_is_what_explain_names(tmp_path: Path) -> None:

@@ -22,8 +22,9 @@ from gpuplan.placement.pools.together import size_all
 from gpuplan.placement.pools.verdicts import alternatives
 from gpuplan.plan.model import Alternative, Shortfall
 from gpuplan.sizing.candidates.choose import Candidate, Merit
+from gpuplan.sizing.candidates.sized import Sized
 from gpuplan.sizing.decide.searched import Search
-from gpuplan.sizing.decide.size import Sized, search
+from gpuplan.sizing.decide.size import search
 from gpuplan.sizing.evidence.formula import Quantity
 from gpuplan.sizing.hardware.devices import whole
 from gpuplan.sizing.hardware.offers import GpuOffer, Site

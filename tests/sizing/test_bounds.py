@@ -9,7 +9,7 @@ import pytest
 from gpuplan.models.load import bundled, bundled_names
 from gpuplan.models.model import Transformer
 from gpuplan.sizing.candidates.choose import Candidate
-from gpuplan.sizing.decide.size import tried
+from gpuplan.sizing.decide.tried import tried
 from gpuplan.sizing.hardware.offers import Site
 from gpuplan.sizing.kinds.images.search import SizedPipeline
 from gpuplan.sizing.kinds.serving.nodes import MOST_NODES

@@ -174,7 +174,7 @@ def test_a_gpu_that_nothing_was_measured_on_serves_nothing_for_that_reason(
     manifest = tmp_path / "unmeasured.yaml"
     manifest.write_text(text.replace("inventory: inventories/rack-7.yaml", node), "utf-8")
     assert main(["capacity", str(manifest)]) == 0
-    assert "none: no measured kernels\n" in capsys.readouterr().out
+    assert "none: no measured kernels stand for it\n" in capsys.readouterr().out
 
 
 def test_the_largest_model_comes_first_and_every_refusal_has_its_reason(

@@ -154,11 +154,12 @@ def test_the_refused_one_that_came_furthest_is_shown() -> None:
 def test_gates_say_their_numbers() -> None:
     split = uneven(6, 1000, "heads")
     assert split == Shortfall(
-        resource="even split over GPUs of 1,000 heads",
+        resource="1,000 heads",
         requested=6.0,
         used=0.0,
         capacity=2.0,
-        unit="1",
+        unit="GPUs",
+        lack="uneven",
     )
     ((short,), flip) = memory_gate(device(), 90.0, 80.0, 100.0)
     assert (short.resource, short.requested, short.capacity) == ("gpu_memory", 90.0, 80.0)

@@ -10,9 +10,11 @@ import pytest
 
 from gpuplan.plan.model import Flip, Shortfall
 from gpuplan.sizing.candidates.choose import Candidate
-from gpuplan.sizing.decide.size import tried
+from gpuplan.sizing.decide.messages import describe
+from gpuplan.sizing.decide.tried import tried
 from gpuplan.sizing.evidence.formula import Quantity
 from gpuplan.sizing.evidence.intervals import at_confidence
+from gpuplan.sizing.hardware.measured import without
 from gpuplan.sizing.hardware.offers import GpuOffer, Site
 from gpuplan.sizing.kinds.training.judge import SizedRun
 from tests.sizing.test_kinds_told import LEARN
@@ -78,9 +80,9 @@ def test_a_gpu_that_is_older_than_the_precision_is_refused_with_both_numbers(cas
 @pytest.mark.parametrize("case", KINDS)
 def test_a_gpu_whose_peak_nobody_states_is_refused(case: str) -> None:
     known = offer("h100-sxm-80gb")
-    without = replace(known, gpu=replace(known.gpu, peak_bf16=None))  # type: ignore[arg-type]
-    short = gate("known bf16 peak", 1.0, 0.0)
-    assert refused(in_precision(case, "bf16"), without).shortfalls == (short,)
+    unstated = replace(known, gpu=replace(known.gpu, peak_bf16=None))  # type: ignore[arg-type]
+    short = without("bf16 peak", "unknown")
+    assert refused(in_precision(case, "bf16"), unstated).shortfalls == short
 
 
 @pytest.mark.parametrize("case", KINDS)
@@ -89,7 +91,7 @@ def test_a_gpu_for_which_no_measurements_stand_is_refused(case: str) -> None:
     new = replace(known, identifier="new", architecture="unheard-of", measured_as=(), line="none")
     found = refused(in_precision(case, "bf16"), replace(offer("h100-sxm-80gb"), gpu=new))
     subject = SUBJECTS.get(case, "kernels")
-    assert found.shortfalls == (gate(f"measured {subject}", 1.0, 0.0),)
+    assert found.shortfalls == without(subject, "unmeasured")
     alone = Site(target="kubernetes", gpus=(found.device.offer,), fabric=IB)
     said = failure(in_precision(case, "bf16"), alone)
     assert (said.rule, said.message) == ("GP012", f"no measured {subject} stand for new")
@@ -104,7 +106,7 @@ def test_a_cache_in_fp8_is_refused_where_the_gpu_has_none() -> None:
 def test_pools_without_a_fabric_are_refused_for_that() -> None:
     bare = Site(target="kubernetes", gpus=(offer("h100-sxm-80gb"),))
     ((_, (found,)),) = tried(wanted(KINDS["pools"]), bare)
-    assert found.shortfalls == (gate("stated platform.fabric", 1.0, 0.0),)
+    assert found.shortfalls == without("platform.fabric", "unstated")
 
 
 @pytest.mark.parametrize(("case", "things"), [("run", "sequences"), ("learning", "images")])
@@ -121,13 +123,14 @@ def test_gpus_and_micro_batches_that_do_not_divide_a_batch_say_what_does(
         return found, found.shortfalls[0]
 
     found, short = told("gpu_count: 12")
-    assert short == gate(f"even split over GPUs of {batch:,} {things}", 12.0, 4.0)
+    assert (short.requested, short.capacity, short.lack) == (12.0, 4.0, "uneven")
+    assert describe(short) == f"12 GPUs do not divide {batch:,} {things}"
     assert (found.gpus, found.flip) == (12, None)
     found, short = told("gpu_count: 8, micro_batch: 3")
     at_once, parts, over = (3.0, batch // 8, f"{things} at a time")
     if case == "run":
         at_once, parts = 24.0, batch  # on all GPUs
-    assert short.resource == f"even split over {over} of {parts:,} {things}"
+    assert describe(short) == f"{at_once:g} {over} do not divide {parts:,} {things}"
     assert short.requested == at_once
     assert found.gpus == 8
 
@@ -245,7 +248,7 @@ def test_nodes_that_nothing_joins_hold_no_run(case: str) -> None:
     text = KINDS[case] + "    overrides: {gpu_count: 16}\n"
     bare = Site(target="kubernetes", gpus=(offer("h100-sxm-80gb"),))
     ((_, (found,)),) = tried(wanted(text), bare)
-    assert found.shortfalls == (gate("stated platform.fabric", 1.0, 0.0),)
+    assert found.shortfalls == without("platform.fabric", "unstated")
     assert (found.gpus, found.flip, found.passed > 0) == (16, None, True)
     inside = KINDS[case] + "    overrides: {gpu_count: 8}\n"
     ((_, (held,)),) = tried(wanted(inside), bare)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from gpuplan.plan.model import Shortfall
-from gpuplan.sizing.decide.size import tried
+from gpuplan.sizing.decide.tried import tried
 from gpuplan.sizing.hardware.devices import whole
 from tests.support.sizing_cases import IMAGES, READER, SPEECH, TAGGER, site, wanted
 

@@ -9,7 +9,7 @@ import pytest
 from gpuplan.sizing.candidates.choose import Candidate
 from gpuplan.sizing.data import loading
 from gpuplan.sizing.decide.messages import describe
-from gpuplan.sizing.decide.size import tried
+from gpuplan.sizing.decide.tried import tried
 from gpuplan.sizing.evidence.formula import Quantity
 from gpuplan.sizing.hardware.offers import Site
 from gpuplan.sizing.kinds.vision.runs import SizedLooking

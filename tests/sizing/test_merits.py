@@ -6,7 +6,7 @@ from __future__ import annotations
 import pytest
 
 from gpuplan.sizing.candidates.choose import Candidate, best
-from gpuplan.sizing.decide.size import tried
+from gpuplan.sizing.decide.tried import tried
 from tests.sizing.test_interruptions import figures
 from tests.sizing.test_kinds_told import KINDS, POOLS
 from tests.support.sizing_cases import site, sized, wanted

@@ -14,7 +14,7 @@ from gpuplan.plan.model import Fabric, Workload
 from gpuplan.sizing.ask.demand import LanguageDemand
 from gpuplan.sizing.candidates.choose import Candidate
 from gpuplan.sizing.candidates.sized import Sized
-from gpuplan.sizing.decide.size import tried
+from gpuplan.sizing.decide.tried import tried
 from gpuplan.sizing.evidence.formula import Quantity, evaluate
 from gpuplan.sizing.hardware.devices import whole
 from gpuplan.sizing.hardware.offers import Site

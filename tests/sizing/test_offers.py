@@ -12,7 +12,7 @@ from gpuplan.catalog.model import CatalogSource, Citation, Price
 from gpuplan.catalog.shapes import Shape, Wanted, shapes
 from gpuplan.inventory.v1 import HostSpec
 from gpuplan.sizing.candidates.choose import Candidate
-from gpuplan.sizing.decide.size import tried
+from gpuplan.sizing.decide.tried import tried
 from gpuplan.sizing.evidence.formula import Quantity
 from gpuplan.sizing.hardware.devices import fabric_rate
 from gpuplan.sizing.hardware.housekeeping import kept_cores

@@ -15,7 +15,7 @@ from gpuplan.models.model import Transformer
 from gpuplan.plan.model import Engine, Fabric
 from gpuplan.sizing.ask.demand import TrainingDemand
 from gpuplan.sizing.candidates.choose import Candidate, best
-from gpuplan.sizing.decide.size import tried
+from gpuplan.sizing.decide.tried import tried
 from gpuplan.sizing.hardware.devices import whole
 from gpuplan.sizing.hardware.offers import Site
 from gpuplan.sizing.kinds.training import grid, layouts, parallel

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gpuplan.sizing.decide.size import tried
+from gpuplan.sizing.decide.tried import tried
 from gpuplan.sizing.hardware.devices import Device, partitions, whole
 from gpuplan.sizing.hardware.offers import Site
 from gpuplan.units import GB

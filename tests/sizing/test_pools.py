@@ -10,7 +10,7 @@ import pytest
 from gpuplan.plan.model import Evidence, Fabric
 from gpuplan.plan.times import field_of
 from gpuplan.sizing.candidates.sized import Sized
-from gpuplan.sizing.decide.size import tried
+from gpuplan.sizing.decide.tried import tried
 from gpuplan.sizing.evidence.formula import evaluate
 from gpuplan.sizing.hardware.offers import Site
 from gpuplan.units import GB

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import pytest
 
 from gpuplan.sizing.candidates.choose import best
-from gpuplan.sizing.decide.size import tried
+from gpuplan.sizing.decide.tried import tried
 from gpuplan.sizing.kinds.serving.pools import PooledReplica
 from gpuplan.sizing.kinds.serving.search import LimitedReplica
 from gpuplan.sizing.model import shapes

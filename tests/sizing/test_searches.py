@@ -10,7 +10,7 @@ import pytest
 from gpuplan.sizing.ask.demand import TrainingDemand
 from gpuplan.sizing.candidates.choose import Candidate, best
 from gpuplan.sizing.decide.messages import describe
-from gpuplan.sizing.decide.size import tried
+from gpuplan.sizing.decide.tried import tried
 from gpuplan.sizing.kinds.training.judge import SizedRun
 from gpuplan.sizing.kinds.training.search import _micro_batch
 from tests.support.sizing_cases import (
@@ -165,11 +165,11 @@ def test_tensor_parallelism_splits_heads_evenly_inside_a_node(
     ("text", "forced", "resource"),
     [
         (CHAT_70B, 16, "gpus_per_node"),
-        (CHAT_70B, 3, "even split over GPUs of 64 attention heads"),
+        (CHAT_70B, 3, "64 attention heads"),
         (
             CHAT_8B.replace("Llama-3.1-8B-Instruct", "Llama-3.2-3B-Instruct"),
             6,
-            "even split over GPUs of 8 KV heads",
+            "8 KV heads",
         ),
     ],
 )

@@ -14,7 +14,7 @@ from gpuplan.sizing.ask.demand import ModelDemand, NotebookDemand, TrainingDeman
 from gpuplan.sizing.candidates.choose import Candidate
 from gpuplan.sizing.decide.capacity import capacities
 from gpuplan.sizing.decide.messages import describe, not_all_weighed
-from gpuplan.sizing.decide.size import tried
+from gpuplan.sizing.decide.tried import tried
 from gpuplan.sizing.evidence.formula import Ledger
 from gpuplan.sizing.hardware.devices import partitions
 from gpuplan.sizing.hardware.locality import Locality
@@ -158,16 +158,15 @@ def test_other_engines_take_a_run_of_all_weights_that_no_node_holds(
 def test_what_nothing_divides_evenly_says_so() -> None:
     """1,000 GPUs and a batch of 1,024."""
     odd = demand(LLAMA_405B + "    overrides: {gpu_count: 1000}\n")
-    short = [
+    (short,) = (
         c.shortfalls[0]
         for _, group in tried(odd, site(H100, node_count=128))
         for c in group
-        if not c.feasible and "layout" in c.shortfalls[0].resource
-    ]
-    assert [s.resource for s in short] == [
-        "layout that divides its heads, layers, experts and batch"
-    ]
-    assert describe(short[0]) == f"no {short[0].resource} evenly over so many GPUs"
+        if not c.feasible and c.shortfalls[0].lack == "undivided"
+    )
+    assert describe(short) == (
+        "no layout divides its heads, layers, experts and batch evenly over so many GPUs"
+    )
 
 
 def test_groups_that_are_copies_need_a_network_between_them() -> None:
@@ -234,7 +233,7 @@ def test_pools_are_of_whole_gpus_that_divide_the_model() -> None:
     assert all(c.device.partition is None for c in group)
     odd = POOLS + "    overrides: {tensor_parallel_size: 3}\n"
     ((_, (one,)),) = tried(wanted(odd), site(H100))
-    assert one.shortfalls[0].resource == "even split over GPUs of 64 attention heads"
+    assert describe(one.shortfalls[0]) == "3 GPUs do not divide 64 attention heads"
     assert one.tensor_parallel_size == 3
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from gpuplan.plan.model import Shortfall
 from gpuplan.sizing.candidates.choose import Candidate
-from gpuplan.sizing.candidates.gates import DIVIDING
+from gpuplan.sizing.candidates.gates import uneven
 from gpuplan.sizing.decide.messages import (
     describe,
     not_measured,
@@ -17,6 +17,7 @@ from gpuplan.sizing.decide.messages import (
     rack_feeds_no_node,
 )
 from gpuplan.sizing.hardware.devices import whole
+from gpuplan.sizing.hardware.measured import without
 from gpuplan.source import Origin
 from gpuplan.units import GIB
 from tests.support.sizing_cases import offer
@@ -96,16 +97,16 @@ def test_gpu_types_that_stop_alike_are_named_together_and_each_once() -> None:
 @pytest.mark.parametrize(
     ("gate", "words"),
     [
-        (short("no bf16 kernels", 1, 0), "no bf16 kernels"),
-        (short("known fp8 peak", 1, 0), "the catalogue does not know its fp8 peak"),
-        (short("measured kernels", 1, 0), "no measured kernels stand for it"),
-        (short("stated fabric", 1, 0), "several nodes need fabric, which is not stated"),
+        (without("bf16 kernels", "absent")[0], "no bf16 kernels"),
+        (without("fp8 peak", "unknown")[0], "the catalogue does not know its fp8 peak"),
+        (without("kernels", "unmeasured")[0], "no measured kernels stand for it"),
+        (without("fabric", "unstated")[0], "several nodes need fabric, which is not stated"),
         (
-            short(f"{DIVIDING}its heads", 1, 0),
-            "no layout that divides its heads evenly over so many GPUs",
+            without("heads", "undivided")[0],
+            "no layout divides its heads evenly over so many GPUs",
         ),
         (
-            short("even split over GPUs of 128 sequences", 12, 4),
+            uneven(12, 128, "sequences"),
             "12 GPUs do not divide 128 sequences",
         ),
         (short("request_latency", 1.5, 1.0, "s"), "request_latency: 1.5 s where 1 s is asked"),
@@ -124,12 +125,12 @@ def test_each_gate_is_said_in_its_own_words(gate: Shortfall, words: str) -> None
 
 
 def test_what_nothing_stands_for_names_each_gpu_once() -> None:
-    gate = short("measured vision networks", 1, 0)
+    (gate,) = without("vision networks", "unmeasured")
     said = not_measured("look", [stopped(gate), stopped(gate, "a10"), stopped(gate)], AT)
     assert said.message == "no measured vision networks stand for l4, a10"
     assert said.label == "needed to predict 'look'"
     assert said.help.endswith(", or name a GPU that was measured")
-    none = nothing_runs("look", [stopped(short("no int8 kernels", 1, 0))], AT, "NVIDIA")
+    none = nothing_runs("look", [stopped(*without("int8 kernels", "absent"))], AT, "NVIDIA")
     assert (none.rule, none.message) == ("GP012", "no GPU that may be used runs 'look'")
     assert none.label == "l4: no int8 kernels"
     assert none.help.startswith("name GPUs of NVIDIA in 'platform.gpus'")

@@ -8,7 +8,7 @@ import pytest
 
 from gpuplan.models.load import bundled
 from gpuplan.models.model import Transformer
-from gpuplan.plan.model import Shortfall
+from gpuplan.plan.model import Lack, Shortfall
 from gpuplan.sizing.calibration.gaussian import NOBODYS
 from gpuplan.sizing.calibration.served import features
 from gpuplan.sizing.decide.messages import describe
@@ -85,17 +85,24 @@ def test_a_run_over_nodes_asks_how_fast_its_checkpoints_are_written(
 
 
 @pytest.mark.parametrize(
-    ("resource", "unit", "words"),
+    ("lack", "resource", "unit", "words"),
     [
-        ("gpu_memory", "B", "gpu_memory: needs 74 GiB, has 44 GiB"),
-        ("known fp8 peak", "1", "the catalogue does not know its fp8 peak"),
-        ("measured kernels", "1", "no measured kernels stand for it"),
-        ("stated fabric", "1", "several nodes need fabric, which is not stated"),
+        (None, "gpu_memory", "B", "gpu_memory: needs 74 GiB, has 44 GiB"),
+        ("unknown", "fp8 peak", "1", "the catalogue does not know its fp8 peak"),
+        ("unmeasured", "kernels", "1", "no measured kernels stand for it"),
+        ("unstated", "fabric", "1", "several nodes need fabric, which is not stated"),
     ],
 )
-def test_a_gate_is_said_with_its_numbers_or_in_words(resource: str, unit: str, words: str) -> None:
+def test_a_gate_is_said_with_its_numbers_or_in_words(
+    lack: Lack | None, resource: str, unit: str, words: str
+) -> None:
     short = Shortfall(
-        resource=resource, requested=70.0 * GIB, used=4.0 * GIB, capacity=44.0 * GIB, unit=unit
+        resource=resource,
+        requested=70.0 * GIB,
+        used=4.0 * GIB,
+        capacity=44.0 * GIB,
+        unit=unit,
+        lack=lack,
     )
     assert describe(short) == words
 

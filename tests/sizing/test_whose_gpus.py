@@ -9,9 +9,11 @@ import pytest
 from gpuplan.sizing.ask.demand import Demand
 from gpuplan.sizing.candidates.builds import barred, engine_on
 from gpuplan.sizing.candidates.devices import devices
+from gpuplan.sizing.decide.messages import describe
 from gpuplan.sizing.decide.searched import Search
-from gpuplan.sizing.decide.size import moved, search
-from gpuplan.sizing.hardware.efficiency import STAGED, collective, unsupported
+from gpuplan.sizing.decide.size import search
+from gpuplan.sizing.decide.tried import moved
+from gpuplan.sizing.hardware.efficiency import collective, unsupported
 from gpuplan.sizing.hardware.offers import Site
 from gpuplan.source import Origin
 from tests.sizing.test_kinds_told import KINDS
@@ -28,7 +30,7 @@ def gate(asked: Demand, where: Site = ALONE) -> str | None:
         return None
     (short,) = refused.shortfalls
     assert (refused.passed, refused.gpus, short.requested, short.capacity) == (0, 1, 1.0, 0.0)
-    return short.resource
+    return describe(short)
 
 
 def test_an_engine_runs_where_it_has_an_image() -> None:
@@ -130,10 +132,17 @@ def test_a_partition_is_chosen_by_its_name_alone() -> None:
 # --- gates of hardware --------------------------------------------------------------------------
 
 
-def test_geforce_gpus_exchange_through_the_host() -> None:
-    found = collective("all_reduce", replace(NVIDIA.gpu, line="geforce"), "vllm", 2)
-    assert tuple(found.values()) == STAGED
-    assert set(found) == {"launch", "rate", "small"}
+def test_geforce_gpus_exchange_through_the_host_at_a_share_of_their_slot() -> None:
+    """Twice the slot, twice the rate; cards that reach each other exchange faster."""
+    slow, fast = (
+        collective("all_reduce", offer(gpu).gpu, "vllm", 2)
+        for gpu in ("rtx-4090-24gb", "rtx-5090-32gb")
+    )
+    assert fast["rate"].value == 2 * slow["rate"].value
+    assert fast["launch"] == slow["launch"]
+    peers = collective("all_reduce", replace(offer("rtx-4090-24gb").gpu, line="rtx"), "vllm", 2)
+    assert peers["launch"].value < slow["launch"].value
+    assert peers["rate"].value > slow["rate"].value
 
 
 def test_an_engines_release_has_its_oldest_gpus() -> None:

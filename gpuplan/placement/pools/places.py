@@ -13,7 +13,7 @@ from gpuplan.placement.pools.joint import Joint, joint
 from gpuplan.placement.pools.stages import MONTH
 from gpuplan.sizing.candidates.choose import shortlist
 from gpuplan.sizing.decide.searched import Search
-from gpuplan.sizing.decide.size import host_bound, moved
+from gpuplan.sizing.decide.tried import host_bound, moved
 from gpuplan.sizing.hardware.offers import Site
 
 

@@ -19,8 +19,6 @@ from gpuplan.resolve.run import Resolved
 from gpuplan.source import Origin
 from gpuplan.targets import TARGETS
 
-NOTHING = ClusterSpec()
-
 
 def cloud(
     resolved: Resolved, pools: Sequence[NodePool], workloads: Sequence[Workload]
@@ -87,7 +85,7 @@ def _asked(
         else Asked(
             resolved=resolved,
             facts=facts,
-            spec=loaded.manifest.platform.cluster or NOTHING,
+            spec=loaded.manifest.platform.cluster or ClusterSpec(),
             pools=tuple(pools),
             workloads=tuple(workloads),
             at=Origin(loaded.document, ("platform",)),

@@ -16,8 +16,6 @@ from gpuplan.sizing.ask.messages import contradiction, missing_field, unpredicte
 from gpuplan.sizing.ask.pooling import pooling_problems
 from gpuplan.sizing.ask.pools import pools_problems
 from gpuplan.sizing.ask.precision import precision_problem
-from gpuplan.sizing.ask.vision import vision_problems
-from gpuplan.sizing.physics.images.sizes import MOST_SPREAD
 from gpuplan.source import Origin
 from gpuplan.units import format_quantity
 
@@ -63,6 +61,8 @@ def contradictions(
     if kind in f.POOLING and isinstance(model, Transformer):
         yield from pooling_problems(workload, model, at)
     if isinstance(model, Vision):
+        from gpuplan.sizing.ask.vision import vision_problems
+
         yield from vision_problems(workload, kind, model, at)
     if kind == "training":
         yield from _training(workload, model, written, at)
@@ -108,7 +108,11 @@ def _spread_sizes(
     """Of sizes so far apart a tenth of the images would be more than all of them."""
     mean, large = written.get(of_mean.path), written.get(of_large.path)
     what = of_mean.parts[1]
-    if mean is None or large is None or large.value <= MOST_SPREAD * mean.value:
+    if mean is None or large is None:
+        return
+    from gpuplan.sizing.physics.images.sizes import MOST_SPREAD
+
+    if large.value <= MOST_SPREAD * mean.value:
         return
     yield unpredicted(
         f"the time of {what} whose sizes are so far apart",

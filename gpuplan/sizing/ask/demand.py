@@ -4,7 +4,7 @@ source, every default is named by its field."""
 from __future__ import annotations
 
 from dataclasses import field
-from typing import ClassVar, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 from gpuplan.catalog.model import BuildPin
 from gpuplan.models.model import Diffusion, Model, Pooling, Speech, Transformer, Vision
@@ -32,8 +32,10 @@ from gpuplan.sizing.ask.parts import (
     TimeLimit,
 )
 from gpuplan.sizing.calibration.anchors import Anchors
-from gpuplan.sizing.physics.training.division import Recompute, Sharding
 from gpuplan.source import Origin
+
+if TYPE_CHECKING:
+    from gpuplan.sizing.physics.training.division import Recompute, Sharding
 
 TrainingMethod = Literal["full", "lora", "qlora", "pretraining"]
 

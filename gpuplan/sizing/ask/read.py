@@ -38,7 +38,6 @@ from gpuplan.sizing.ask.numbers import (
 )
 from gpuplan.sizing.ask.parts import ClosedLoop, Dataset, Drafts, Growth, Lengths, Overrides
 from gpuplan.sizing.ask.usage import field_problems, written_numbers
-from gpuplan.sizing.ask.vision import unread_by_vllm
 from gpuplan.source import Origin
 from gpuplan.targets import TARGETS
 
@@ -238,6 +237,8 @@ def _engine_problems(
     if isinstance(model, Vision) and kind in (*f.VISION, *f.LOOKING):
         wanted = reading_task(model, workload.task)
         if engine.name == "vllm":
+            from gpuplan.sizing.ask.vision import unread_by_vllm
+
             yield from unread_by_vllm(workload, model, at)
             return
     if wanted not in engine.tasks:

@@ -62,12 +62,12 @@ class Process:
         self._take = [taker(t.same) for t in self.terms]
         self._names, kinds = points.names, indexed(map(tuple, points.texts))
         self._kinds, self._of_kind = list(kinds), list(kinds.values())
-        taking = [self._texts(t.same) for t in self.terms]
-        columns = [[_told(take(kind)) for kind in self._kinds] for take in taking]
         self._kind = {i: kind for kind, numbers in enumerate(self._of_kind) for i in numbers}
-        self._keys: list[Keys] = list(zip(*columns, strict=True))
-        self._alike = [Groups(column) for column in columns]
+        self._groups: dict[tuple[str, ...], Groups] = {}
+        self._alike = [self._group(t.same) for t in self.terms]
         self._members = [Members(groups, self._of_kind) for groups in self._alike]
+        self._taking = [self._texts(t.same) for t in self.terms]
+        self._known: dict[int, Keys] = {}
         scales = {t.scales: Places(points, t.scales) for t in self.terms if t.scales}
         self._where = {n: scales[self.terms[n].scales] for n in self._fading}
         self._noises, self._weights = points.noises, points.weights
@@ -81,8 +81,20 @@ class Process:
 
     def sharing(self, same: Sequence[str]) -> Members:
         """The points by what they have of the texts `same`."""
-        take = self._texts(same)
-        return Members(Groups([take(kind) for kind in self._kinds]), self._of_kind)
+        return Members(self._group(same), self._of_kind)
+
+    def _group(self, same: Sequence[str]) -> Groups:
+        """The kinds by what they have of the texts `same`, which several terms may name."""
+        if (named := tuple(same)) not in self._groups:
+            self._groups[named] = Groups(list(map(self._texts(named), self._kinds)))
+        return self._groups[named]
+
+    def _keys(self, kind: int) -> Keys:
+        """What a kind shares with others, by term."""
+        if kind not in self._known:
+            texts = self._kinds[kind]
+            self._known[kind] = tuple([_told(take(texts)) for take in self._taking])
+        return self._known[kind]
 
     def mean(self, features: Features) -> float:
         return math.fsum(part.value for part in self.parts(features))
@@ -91,7 +103,7 @@ class Process:
         """The mean at several values of the number `name`; points of one value are added up."""
         total, shares = 0.0, defaultdict[float, Weights](dict)
         for n, term in enumerate(self.terms):
-            key = self._take[n](features)
+            key = _told(self._take[n](features))
             if not self._members[n][key]:
                 continue
             names = [scale[0] for scale in term.scales]
@@ -133,7 +145,7 @@ class Process:
         """What each term that some point shares adds to the mean."""
         parts = []
         for n, term in enumerate(self.terms):
-            key = self._take[n](features)
+            key = _told(self._take[n](features))
             members = self._members[n][key]
             if not members:
                 continue
@@ -175,7 +187,7 @@ class Process:
         places = {n: self._here(n, features) for n in self._fading}
         common, near = defaultdict[int, list[float]](list), defaultdict[int, list[int]](list)
         for n, take in enumerate(self._take):
-            for kind in self._alike[n][take(features)]:
+            for kind in self._alike[n][_told(take(features))]:
                 if n in places:
                     near[kind].append(n)
                 else:
@@ -192,7 +204,7 @@ class Process:
     def _between(self, i: int, j: int) -> float:
         """The covariance of two points."""
         kinds = self._kind[i], self._kind[j]
-        one, other = self._keys[kinds[0]], self._keys[kinds[1]]
+        one, other = self._keys(kinds[0]), self._keys(kinds[1])
         if kinds not in self._shared:
             self._shared[kinds] = self._common(one, other)
         total = self._shared[kinds]

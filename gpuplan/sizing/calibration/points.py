@@ -53,8 +53,9 @@ class Places(dict[int, Place]):
 
 
 class Groups:
-    """The numbers of the kinds that have a key. A plan asks for a few of a thousand keys, a fit
-    for all: each is looked for when it is asked for, until an index is worth its time."""
+    """The numbers of the kinds that have a key; none has None. A plan asks for a few of a thousand
+    keys, a fit for all: each is looked for when it is asked for, until an index is worth its
+    time."""
 
     def __init__(self, column: Sequence[object]) -> None:
         self._column = column
@@ -63,7 +64,7 @@ class Groups:
 
     def __getitem__(self, key: object) -> list[int]:
         places = self._places.get(key)
-        if places is None and not self._whole:
+        if places is None and key is not None and not self._whole:
             if len(self._places) < FEW:
                 places = [i for i, other in enumerate(self._column) if other == key]
                 self._places[key] = places

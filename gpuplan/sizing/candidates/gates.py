@@ -9,9 +9,9 @@ from gpuplan.plan.model import Flip, Parallelism, Shortfall
 from gpuplan.sizing.ask.demand import Demand
 from gpuplan.sizing.candidates.choose import Candidate
 from gpuplan.sizing.hardware.devices import Device
+from gpuplan.sizing.hardware.measured import without
 
-SPLIT = "even split over "
-DIVIDING = "layout that divides "
+NO_FABRIC = without("platform.fabric", "unstated")
 
 
 def refused(
@@ -48,7 +48,14 @@ def stopped(
 
 def uneven(parts: int, count: int, things: str, over: str = "GPUs") -> Shortfall:
     """`parts` do not divide `count` things; what divides both is the capacity."""
-    return count_gate(f"{SPLIT}{over} of {count:,} {things}", parts, math.gcd(parts, count))
+    return Shortfall(
+        resource=f"{count:,} {things}",
+        requested=float(parts),
+        used=0.0,
+        capacity=float(math.gcd(parts, count)),
+        unit=over,
+        lack="uneven",
+    )
 
 
 def memory_gate(

@@ -27,7 +27,7 @@ from gpuplan.sizing.ask.demand import (
 )
 from gpuplan.sizing.ask.parts import ClosedLoop
 from gpuplan.sizing.candidates.choose import MOST_REPLICAS, Candidate, best, furthest
-from gpuplan.sizing.decide.size import tried
+from gpuplan.sizing.decide.tried import tried
 from gpuplan.sizing.decide.without import Name, without
 from gpuplan.sizing.evidence.formula import canonical
 from gpuplan.sizing.evidence.intervals import Factors, estimate, inverse

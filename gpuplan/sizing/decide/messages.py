@@ -9,11 +9,11 @@ from collections.abc import Sequence
 
 from gpuplan.diagnostics import Diagnostic, error, note
 from gpuplan.plan.model import Shortfall
+from gpuplan.plan.serialize import to_tree
 from gpuplan.plan.times import TIMES
-from gpuplan.plan.wording import NOTHING
+from gpuplan.plan.wording import lacking
 from gpuplan.sizing.candidates.choose import Candidate
-from gpuplan.sizing.candidates.gates import DIVIDING, SPLIT
-from gpuplan.sizing.hardware.measured import MEASURED, REMEDY
+from gpuplan.sizing.hardware.measured import REMEDY
 from gpuplan.source import Origin
 from gpuplan.units import format_apart
 
@@ -48,11 +48,11 @@ def rack_feeds_no_node(rejected: Sequence[Candidate], origin: Origin) -> Diagnos
 
 def not_measured(name: str, rejected: Sequence[Candidate], origin: Origin) -> Diagnostic:
     """No GPU that may be used was measured, nor has one that stands for it."""
-    resource = rejected[0].shortfalls[0].resource
+    things = rejected[0].shortfalls[0].resource
     gpus = ", ".join(dict.fromkeys(c.device.gpu.identifier for c in rejected))
     return error(
         "GP012",
-        f"no {resource} stand for {gpus}",
+        f"no measured {things} stand for {gpus}",
         Origin(origin.document, origin.path),
         label=f"needed to predict '{name}'",
         help=f"{REMEDY}, or name a GPU that was measured",
@@ -96,25 +96,12 @@ def _memory_alone(rejected: Sequence[Candidate]) -> bool:
 
 
 def describe(shortfall: Shortfall) -> str:
-    """`gpu_memory: needs 74 GiB, has 44 GiB`; what an objective asks; gates that are no amounts in
-    words."""
+    """`gpu_memory: needs 74 GiB, has 44 GiB`; what an objective asks; or what is no amount."""
+    if shortfall.lack:
+        return lacking(to_tree(shortfall))
     asked = shortfall.requested + shortfall.used
     unit = "1" if shortfall.unit == shortfall.resource else shortfall.unit  # "nodes: needs 2"
     need, has = format_apart(asked, shortfall.capacity, unit)
-    head, _, rest = shortfall.resource.partition(" ")
-    if shortfall.resource.startswith(NOTHING):
-        return shortfall.resource
-    if head == "known":
-        return f"the catalogue does not know its {rest}"
-    if shortfall.resource.startswith(MEASURED):
-        return f"no {shortfall.resource} stand for it"
-    if head == "stated":
-        return f"several nodes need {rest}, which is not stated"
-    if shortfall.resource.startswith(DIVIDING):
-        return f"no {shortfall.resource} evenly over so many GPUs"
-    if shortfall.resource.startswith(SPLIT):
-        over, _, things = shortfall.resource.removeprefix(SPLIT).partition(" of ")
-        return f"{need} {over} do not divide {things}"
     if shortfall.resource in TIMES:
         return f"{shortfall.resource}: {need} where {has} is asked"
     return f"{shortfall.resource}: needs {need}, has {has}"

@@ -15,7 +15,7 @@ from importlib.resources import files
 from gpuplan.catalog.model import Fact, Gpu
 from gpuplan.plan.model import Shortfall
 from gpuplan.sizing.evidence.formula import Quantity
-from gpuplan.sizing.hardware.measured import NotMeasured, lacking, nothing, taken
+from gpuplan.sizing.hardware.measured import NotMeasured, lacking, taken, without
 from gpuplan.sizing.hardware.reached import reached
 from gpuplan.vendors import VENDORS
 
@@ -60,16 +60,16 @@ OLDEST = {"tensorrt-llm": 8.0}
 
 
 # GeForce GPUs of this and the last generation reach no other GPU's memory: what they exchange goes
-# through the host's.
+# through the host's, at a share of what a card's slot carries. The two sources are far apart: alone
+# RTX 4090 on hosts that nobody describes reach 0.1 of it, pairs of RTX 50 0.4.
 WITHOUT_PEERS = "geforce"
 _STAGED = (
-    "constant: fitted on 33 public points of RTX 4090, IOG-Foundation, vLLM 0.8.5 (2026-11-21)"
+    "constant: fitted on 21 public points of 2 to 8 RTX 4090, IOG-Foundation, vLLM 0.8.5, and 14 of"
+    " two RTX 5060 Ti, 5070 Ti and 5090, hholtmann/llm-consumer-gpu-benchmark, vLLM 0.12.0, each"
+    " source as much (2026-11-27)"
 )
-STAGED = (
-    Quantity(5.5e-5, "s", _STAGED),
-    Quantity(2.5e9, "B/s", _STAGED),
-    Quantity(1.0, "B", _STAGED),
-)
+STAGED_LAUNCH = Quantity(7e-5, "s", _STAGED)
+STAGED_SHARE = 0.2
 
 
 # The GPU whose all-reduces were measured over nodes that NVLink joins, 8 and 16 GPUs of trays of 4,
@@ -140,7 +140,11 @@ def collective(kind: str, gpu: Gpu, engine: str, gpus: int, *, nodes: bool = Fal
     is scaled by the link's. Of several `nodes` that NVLink joins, the all-reduce measured there:
     kernels of one node do not span two. Raises `NotMeasured`."""
     if gpu.line == WITHOUT_PEERS:
-        return dict(zip(("launch", "rate", "small"), STAGED, strict=True))
+        return {
+            "launch": STAGED_LAUNCH,
+            "rate": Quantity(STAGED_SHARE * gpu.link_bytes_per_s.value, "B/s", _STAGED),
+            "small": Quantity(1.0, "B", _STAGED),
+        }
     source, link = OVER_NODES if nodes else _exchanges(gpu)
     name = "" if kind == "gather" else engine if engine in ENGINES else "vllm"
     by_gpus = _links(kind, source, name)
@@ -181,23 +185,18 @@ def unsupported(gpu: Gpu, precision: str, engine: str = "") -> tuple[Shortfall, 
     widens its weights, or for which no engine has kernels."""
     maker = VENDORS.get(gpu.vendor)
     if maker and not maker.computes(precision, gpu.architecture):
-        return nothing(f"{precision} kernels for {maker.title}'s {gpu.architecture}")
+        return without(f"{precision} kernels for {maker.title}'s {gpu.architecture}", "absent")
     capability = float(gpu.compute_capability) if gpu.compute_capability else None
     if capability is not None and capability < OLDEST.get(engine, 0.0):
-        needed = OLDEST[engine]
-        resource = f"compute capability for {engine}"
-        return (
-            Shortfall(resource=resource, requested=needed, used=0.0, capacity=capability, unit="1"),
-        )
+        return _capability(engine, OLDEST[engine], capability)
     if capability is not None and capability >= WIDENED.get((engine, precision), math.inf):
         return ()
     needed = _CAPABILITY[precision]
     if capability is not None and capability < needed:
-        resource, requested, capacity = f"compute capability for {precision}", needed, capability
-    elif peak(gpu, precision) is None:
-        resource, requested, capacity = f"known {precision} peak", 1.0, 0.0
-    else:
-        return ()
-    return (
-        Shortfall(resource=resource, requested=requested, used=0.0, capacity=capacity, unit="1"),
-    )
+        return _capability(precision, needed, capability)
+    return () if peak(gpu, precision) else without(f"{precision} peak", "unknown")
+
+
+def _capability(what: str, needed: float, capability: float) -> tuple[Shortfall, ...]:
+    name = f"compute capability for {what}"
+    return (Shortfall(resource=name, requested=needed, used=0.0, capacity=capability, unit="1"),)

@@ -10,8 +10,7 @@ from itertools import takewhile
 from typing import Literal
 
 from gpuplan.catalog.model import Gpu, StandIn
-from gpuplan.plan.model import Shortfall
-from gpuplan.plan.wording import NOTHING
+from gpuplan.plan.model import Lack, Shortfall
 
 Measurements = Literal["kernels", "training", "images", "vision"]
 NAMES: dict[Measurements, str] = {
@@ -20,7 +19,6 @@ NAMES: dict[Measurements, str] = {
     "images": "image pipelines",
     "vision": "vision networks",
 }
-MEASURED = "measured "  # what a gate's resource begins with that asks for measurements
 REMEDY = "declare the GPU that stands for it as `measured_as` in its catalogue file"
 
 
@@ -28,7 +26,7 @@ class NotMeasured(ValueError):
     """A prediction of a measured point that nothing measured stands behind."""
 
     def __init__(self, gpu: Gpu, subject: Measurements) -> None:
-        super().__init__(f"no {MEASURED}{NAMES[subject]} stand for {gpu.identifier}: {REMEDY}")
+        super().__init__(f"no measured {NAMES[subject]} stand for {gpu.identifier}: {REMEDY}")
 
 
 def cards(gpu: Gpu, subject: Measurements) -> tuple[Gpu | StandIn, ...]:
@@ -54,13 +52,11 @@ def fitted(gpu: Gpu, subject: Measurements, constants: Mapping[str, float]) -> f
     return next((constants[key] for key in keys if key in constants), None)
 
 
-def nothing(known: str) -> tuple[Shortfall, ...]:
-    """The gate of a GPU for which there is no such thing at all."""
-    resource = f"{NOTHING}{known}"
-    return (Shortfall(resource=resource, requested=1.0, used=0.0, capacity=0.0, unit="1"),)
+def without(thing: str, lack: Lack) -> tuple[Shortfall, ...]:
+    """The gate of a GPU that has none of a thing, or of which nothing is known or stated of it."""
+    return (Shortfall(resource=thing, requested=1.0, used=0.0, capacity=0.0, unit="1", lack=lack),)
 
 
 def lacking(subject: Measurements) -> tuple[Shortfall, ...]:
     """The gate of a GPU for which no measurements of the subject stand."""
-    name = f"{MEASURED}{NAMES[subject]}"
-    return (Shortfall(resource=name, requested=1.0, used=0.0, capacity=0.0, unit="1"),)
+    return without(NAMES[subject], "unmeasured")

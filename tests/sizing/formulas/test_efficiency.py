@@ -91,7 +91,7 @@ def test_a_precision_needs_a_generation(precision: str, least: float) -> None:
 def test_a_precision_needs_a_peak_that_is_known() -> None:
     capable = replace(H100, compute_capability="10.0")
     (short,) = unsupported(capable, "nvfp4")
-    assert short.resource == "known nvfp4 peak"
+    assert (short.resource, short.lack) == ("nvfp4 peak", "unknown")
     assert (short.requested, short.used, short.capacity) == (1.0, 0.0, 0.0)
     (old,) = unsupported(H100, "nvfp4")
     assert (old.requested, old.capacity) == (10.0, 9.0)
@@ -99,7 +99,7 @@ def test_a_precision_needs_a_peak_that_is_known() -> None:
     cdna3 = replace(H100, vendor="amd", architecture="cdna3", compute_capability=None)
     assert unsupported(cdna3, "fp8") == ()
     (absent,) = unsupported(replace(cdna3, architecture="cdna2"), "fp8")
-    assert absent.resource == "no fp8 kernels for AMD's cdna2"
+    assert (absent.resource, absent.lack) == ("fp8 kernels for AMD's cdna2", "absent")
 
 
 def test_what_a_gpu_reaches_of_its_peak_scales_what_its_kernels_reach() -> None:

@@ -272,8 +272,8 @@ def test_where_a_pipeline_stands_among_the_measured_ones() -> None:
 def test_a_gpu_for_which_no_measured_pipeline_stands_is_left_out() -> None:
     unknown = replace(gpu("l40s"), identifier="some", architecture="none", measured_as=())
     transformer, unet = model(FLUX).denoiser, model(SDXL).denoiser
-    assert unmeasured(transformer, unknown, "bf16")[0].resource == "measured image pipelines"
-    assert unmeasured(unet, unknown, "fp8")[0].resource == "measured image pipelines"
+    assert unmeasured(transformer, unknown, "bf16")[0].resource == "image pipelines"
+    assert unmeasured(unet, unknown, "fp8")[0].resource == "image pipelines"
     assert unmeasured(unet, unknown, "bf16") == unmeasured(unet, unknown, "fp16") == ()
     for denoiser, precision in ((transformer, "bf16"), (transformer, "fp8"), (unet, "fp8")):
         assert unmeasured(denoiser, gpu("l40s"), precision) == ()

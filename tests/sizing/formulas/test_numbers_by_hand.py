@@ -10,7 +10,7 @@ import pytest
 from gpuplan.plan.model import Fabric
 from gpuplan.sizing.candidates.choose import best
 from gpuplan.sizing.candidates.sized import Sized
-from gpuplan.sizing.decide.size import tried
+from gpuplan.sizing.decide.tried import tried
 from gpuplan.sizing.evidence.formula import Quantity
 from gpuplan.units import GB, GIB
 from tests.support.sizing_cases import (

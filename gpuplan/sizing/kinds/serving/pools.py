@@ -16,7 +16,7 @@ from gpuplan.plan.times import field_of
 from gpuplan.sizing.ask.demand import ServingDemand
 from gpuplan.sizing.candidates.choose import Candidate, Merit, nodes_gate
 from gpuplan.sizing.candidates.devices import devices
-from gpuplan.sizing.candidates.gates import count_gate, refused, stopped
+from gpuplan.sizing.candidates.gates import NO_FABRIC, refused, stopped
 from gpuplan.sizing.evidence.formula import canonical
 from gpuplan.sizing.hardware.devices import Device, fabric_rate
 from gpuplan.sizing.hardware.offers import GpuOffer, Site
@@ -38,8 +38,6 @@ from gpuplan.sizing.kinds.serving.search import (
     sizes,
 )
 from gpuplan.sizing.physics.serving.replica import Replica
-
-FABRIC = count_gate("stated platform.fabric", 1, 0)
 
 
 @frozen
@@ -64,7 +62,7 @@ def _sizes(demand: ServingDemand, device: Device, site: Site) -> Iterator[Candid
         return
     gate = precision_gate(demand, device)
     if gate or site.fabric is None:
-        yield refused(demand, device, 1, gate or (FABRIC,), passed=PRECISION)
+        yield refused(demand, device, 1, gate or NO_FABRIC, passed=PRECISION)
         return
     sent = fabric_rate(device.offer, site.fabric, None).value
     for gpus in sizes(demand, device):

@@ -15,11 +15,12 @@ from gpuplan.frozen import frozen
 from gpuplan.plan.model import Engine, Fabric
 from gpuplan.sizing.ask.demand import TrainingDemand
 from gpuplan.sizing.candidates.choose import Candidate
-from gpuplan.sizing.candidates.gates import DIVIDING, count_gate, memory_gate, refused
+from gpuplan.sizing.candidates.gates import memory_gate, refused
 from gpuplan.sizing.evidence.formula import constant
 from gpuplan.sizing.evidence.sheet import Scope
 from gpuplan.sizing.hardware.devices import Device, fabric_rate, quantity
 from gpuplan.sizing.hardware.domains import in_domain
+from gpuplan.sizing.hardware.measured import without
 from gpuplan.sizing.hardware.offers import Site
 from gpuplan.sizing.kinds.training import grid
 from gpuplan.sizing.kinds.training.failures import lost_share, spares
@@ -84,8 +85,8 @@ def candidates(
     more in a row are much dearer than the cheapest."""
     tables = list(evaluated(demand, site, device, engine.name))
     if not any(t.columns["gpus"].size for t in tables):
-        gate = count_gate(f"{DIVIDING}its heads, layers, experts and batch", 1, 0)
-        yield refused(demand, device, device.offer.gpus_per_node, (gate,), passed=SPLIT)
+        gate = without("heads, layers, experts and batch", "undivided")
+        yield refused(demand, device, device.offer.gpus_per_node, gate, passed=SPLIT)
         return
     counts = fastest(tables)
     if not counts:

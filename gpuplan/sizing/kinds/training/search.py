@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from gpuplan.sizing.ask.demand import TrainingDemand
 from gpuplan.sizing.candidates.choose import Candidate
-from gpuplan.sizing.candidates.gates import count_gate, memory_gate, refused, uneven
+from gpuplan.sizing.candidates.gates import NO_FABRIC, memory_gate, refused, uneven
 from gpuplan.sizing.evidence.sheet import Scope
 from gpuplan.sizing.hardware.devices import Device, whole
 from gpuplan.sizing.hardware.efficiency import unsupported
@@ -96,8 +96,7 @@ def _counts(demand: TrainingDemand, site: Site, device: Device) -> Iterator[Cand
 def _candidate(demand: TrainingDemand, site: Site, device: Device, gpus: int) -> Candidate:
     links = link(device, gpus, site.fabric, spares(demand, site))
     if links is None:
-        missing = count_gate("stated platform.fabric", 1, 0)
-        return refused(demand, device, gpus, (missing,), passed=FABRIC)
+        return refused(demand, device, gpus, NO_FABRIC, passed=FABRIC)
     layouts = list(_layouts(demand, site, device, gpus, links))
     if not layouts:
         batch, chosen = int(demand.global_batch), demand.overrides.micro_batch

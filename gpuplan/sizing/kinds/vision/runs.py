@@ -9,7 +9,7 @@ from gpuplan.frozen import frozen
 from gpuplan.plan.model import Flip, Shortfall
 from gpuplan.sizing.ask.demand import VisionRunDemand
 from gpuplan.sizing.candidates.choose import Candidate, Merit, nodes_gate
-from gpuplan.sizing.candidates.gates import count_gate, memory_gate, refused, stopped, uneven
+from gpuplan.sizing.candidates.gates import NO_FABRIC, memory_gate, refused, stopped, uneven
 from gpuplan.sizing.candidates.resources import WANTED_CORES, localities_of, planned_cores
 from gpuplan.sizing.candidates.sheets import room_in
 from gpuplan.sizing.evidence.formula import Quantity, canonical
@@ -128,8 +128,7 @@ def cores_known(device: Device) -> bool:
 def _candidate(demand: VisionRunDemand, site: Site, device: Device, gpus: int) -> Candidate:
     run = run_of(demand, site, device, gpus)
     if run is None:
-        missing = count_gate("stated platform.fabric", 1, 0)
-        return refused(demand, device, gpus, (missing,), passed=FABRIC)
+        return refused(demand, device, gpus, NO_FABRIC, passed=FABRIC)
     share, chosen = int(demand.global_batch) // gpus, demand.overrides.micro_batch
     if chosen is not None and share % int(chosen):
         apart = uneven(int(chosen), share, "images", "images at a time")
