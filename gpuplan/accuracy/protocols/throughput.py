@@ -119,9 +119,8 @@ def queued(
     fits while `held` of their output stands in it; with a `limit`, as many as keep the seconds
     between tokens below it, and with a `first`, as many as let the first token come so soon at the
     99th percentile where requests come at random. The `beams` of a request share its prompt, in the
-    cache and when it is read. A run
-    of so many `requests` of one length, over all ranks, ends with fewer than fit, and takes as many
-    as fit before. None where the model does not fit."""
+    cache and when it is read. A run of so many `requests` of one length, over all ranks, ends with
+    fewer than fit, and takes as many as fit before. None where the model does not fit."""
     division, constants = runner.division, _tuned(runner, constants)
     room = held_sequences(runner, prompt / beams + held * output) / division.pipeline_stages
     if room < 1:
