@@ -143,7 +143,7 @@ def test_the_bound_is_what_hosts_cost_at_least(
     name: str, small: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The bound of a model with all rows, and with those that its answers break."""
-    monkeypatch.setattr("gpuplan.fleet.solver.outline.tighten.SMALL", small)
+    monkeypatch.setattr("gpuplan.fleet.solver.outline.tighten.CUT_SMALL", small)
     kinds, requests, least = LEAST[name]
     asked = problem(kinds, *requests, modes=(SEVEN, UNIFORM))
     result = pack(asked)

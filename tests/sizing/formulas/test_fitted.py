@@ -53,6 +53,11 @@ def test_kernels_were_measured_about_right() -> None:
     assert all(0.7 < factor < 1.3 for factor in factors.values())
 
 
+def test_latent_attention_starts_two_to_three_times_the_kernels_of_another() -> None:
+    """In a prompt: it compresses, expands and rotates what others only multiply."""
+    assert 2 < 1 + serving.FACTORS["eager_latent"] < 3
+
+
 @pytest.mark.parametrize("engine", serving.ENGINE)
 def test_an_engine_takes_microseconds_a_layer_and_less_than_a_millisecond_a_step(
     engine: str,
