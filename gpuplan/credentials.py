@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from itertools import pairwise
+from itertools import chain, pairwise
 
 _FORMS = {  # name → what stands in each of them, and the form
     "a Hugging Face token": (("hf_", "api_org_"), r"\b(?:hf|api_org)_[A-Za-z0-9]{30,}"),
@@ -39,6 +39,7 @@ _FORMS = {  # name → what stands in each of them, and the form
     "a private key": (("PRIVATE KEY",), r"-----BEGIN[ A-Z0-9_-]{0,100}PRIVATE KEY"),
     "an address with a password": (("://",), r"://[^\s/:@]+:(?!\$)[^\s/@]+@"),
 }
+_MARKS = tuple(chain.from_iterable(marks for marks, _ in _FORMS.values()))
 FORM = re.compile("|".join(form for _, form in _FORMS.values()))
 _WORDS = {
     "TOKEN",
@@ -68,6 +69,8 @@ CHANGES = 0.28
 
 def form(text: str) -> str | None:
     """What a part of `text` has the form of: `a Hugging Face token`."""
+    if not any(map(text.__contains__, _MARKS)):
+        return None
     for name, (marks, form) in _FORMS.items():
         if any(mark in text for mark in marks) and re.search(form, text):
             return name

@@ -1,8 +1,10 @@
-"""Frozen, slotted dataclasses that share their methods.
+"""Frozen dataclasses that share their methods.
 
 `dataclass` compiles six methods for each class, which for a hundred classes takes longer than a
 plan. Where millions of one class are made, its own `__init__` is faster: those stay dataclasses.
-A record's `__post_init__` is taken when its class is made; its equality and hash are those here.
+What a record holds is in its own dictionary: with slots each class would be made twice, and none
+could have a `cached_property`. A record's `__post_init__` is taken when its class is made; its
+equality and hash are those here.
 """
 
 from __future__ import annotations
@@ -20,7 +22,7 @@ T = TypeVar("T")
 
 @dataclass_transform(kw_only_default=True, frozen_default=True, field_specifiers=(field,))
 def record(cls: type[T]) -> type[T]:
-    """A frozen, slotted, keyword-only dataclass."""
+    """A frozen, keyword-only dataclass."""
     return _made(cls, _init)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from functools import cache
 from pathlib import Path
@@ -48,7 +48,6 @@ from gpuplan.sizing.candidates.sized import Sized
 from gpuplan.sizing.hardware.sites import joined
 from gpuplan.source import Origin, Sources
 from gpuplan.stack.lower import stack
-from gpuplan.stack.orders.emit import emit as order_list
 from gpuplan.stack.regions import emit as regions_section
 from gpuplan.targets import TARGETS
 
@@ -263,7 +262,7 @@ def emit(plan: Plan) -> Emission:
     """The whole stack: what every stack has, what the target's backends add, and the checksums."""
     emissions = [
         regions_section(plan),
-        order_list(plan),
+        *_order_lists(plan),
         *(backend(plan) for backend in backends(plan.target)),
     ]
     tree = FileTree.merge((stack(plan, emissions), *(e.files for e in emissions)))
@@ -271,6 +270,13 @@ def emit(plan: Plan) -> Emission:
         files=FileTree((*tree.files, File(CHECKSUMS, checksums(tree)))),
         diagnostics=tuple(d for e in emissions for d in e.diagnostics),
     )
+
+
+def _order_lists(plan: Plan) -> Iterator[Emission]:
+    if plan.orders:
+        from gpuplan.stack.orders.emit import emit as order_list
+
+        yield order_list(plan)
 
 
 def machines(resolved: Resolved, placement: Placement) -> Sequence[Diagnostic]:

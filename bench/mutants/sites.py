@@ -8,10 +8,12 @@ Rules that leave out what no user could notice, and what any test would:
   arguments of a `raise` (an exception is a bug's prose), the flags of records and `zip(strict=…)`,
   numbers from 10,000 on, of which one more is a byte of a gigabyte, `rows[-1]` for `rows[0]`, which
   are the same where there is one;
-- not: how long and how widely the packer's solver searches (`_EFFORT`, its clock `state.work` and
-  the edges of what is compared with it, the settings of HiGHS, what is drawn by chance): one look
-  more or less, another draw or another seed finds another packing that is as good.
-  bench/packing.py measures what they are worth;
+- not: how long and how widely the packer's solver searches: all of its `effort.py`, and where
+  something of it stands the sign and the number beside it (`len(skipped) < DEAL_LOOKS`); its clocks
+  (`state.work`, `tries`, `trials`) and the edges of what is compared with them; the settings of
+  HiGHS; what is drawn by chance. One look more or less, another draw or another seed finds another
+  packing that is as good. bench/packing.py measures what they are worth, and
+  tests/fleet/test_packing_effort.py notices where there is much less of them;
 - not: `>=` for `>` beside a tolerance (`used > room + 1e-9`): floats are there to be nearly equal,
   and just so much apart they are never.
 """
@@ -52,15 +54,13 @@ _NAMES = (
 _FLAGS = ("slots", "frozen", "kw_only", "repr", "compare", "eq", "init", "strict")
 _LARGE = 10_000
 _SOLVER = "gpuplan/fleet/solver/"
-_EFFORT = re.compile(
-    r"(LOOKS|PASSES|PATIENCE|ROUNDS|LEFT_TRIES|CLOSE_TRIES|LEFT_WORK|MANY_LEFT_WORK|MANY|MOST_WORK|SPARING"
-    r"|NODES|SMALL_NODES|SECONDS|MOST_SPANS|SMALL|SPREAD|DUAL_STEPS|searching"
-    r"|MOST_ITERATIONS|MOST_LOOKS|GAP|SMALL_GAP|SLACK|WORK|STILL|LEAST|NEAR|ENOUGH|PARTS|FEW|HALF)\b"
-    r"|\w+\.work [+-]?=|self\.fruitless|(work|tries|end, gained, \w+|gained, \w+) ="
-)
+_EFFORT = f"{_SOLVER}effort.py"
+_SPENT = re.compile(r"(\w+\.work|tries|trials) [+-]?=|searching\b|(work|(end, )?gained, \w+) =")
+_OF_EFFORT = re.compile(r"from gpuplan\.fleet\.solver\.effort import ([^(\n]+|[(][^)]+)")
 _EDGES = {f"ReplaceComparisonOperator_{name}" for name in ("Lt_LtE", "LtE_Lt", "Gt_GtE", "GtE_Gt")}
 _CLOSE = {*_EDGES, "NumberReplacer"}
-_CLOCK = re.compile(r"\w\.work\b")
+_BESIDE = {*_CLOSE, *(f"ReplaceBinaryOperator_{name}" for name in _ARITHMETIC)}
+_CLOCK = re.compile(r"\w\.work\b|\b(tries|trials)\b(?![.[])")
 _TOLERANCE = re.compile(r"(?<![\w.])(\d\.?\d*e-\d+|WHOLE)(?![\w.])")
 _CHANCE = re.compile(r"(self\.)?random\.\w+[(]")
 _FORMULAS = re.compile(r"import .*\b(sheet|Formula)\b|sizing\.evidence\.formula")
@@ -125,7 +125,10 @@ def mutants(code: str, path: str, known: dict[str, Operator] | None = None) -> I
     """All of the file's code, but for those that are left out."""
     known = known or operators()
     tree = get_ast(code)
+    if path == _EFFORT:
+        return
     solver = path.startswith(_SOLVER)
+    efforts = _efforts(code)
     names = [name for name in known if name != "FormulaText" or _FORMULAS.search(code)]
     seen = dict.fromkeys(names, 0)
     for node in ast_nodes(tree):
@@ -134,6 +137,7 @@ def mutants(code: str, path: str, known: dict[str, Operator] | None = None) -> I
                 left_out = _unnoticeable(node) or (solver and _effort(node))
                 left_out = left_out or (name in _EDGES and _tolerated(node))
                 left_out = left_out or (solver and name in _CLOSE and _timed(node))
+                left_out = left_out or (solver and name in _BESIDE and _beside(node, efforts))
                 if not left_out and not (n and _first_element(node)):
                     yield Mutant(path, line, column, name, seen[name])
                 seen[name] += 1
@@ -159,15 +163,34 @@ def _unnoticeable(node: Any) -> bool:
 
 
 def _effort(node: Any) -> bool:
-    """Whether it says how long the solver searches: a constant of a module, the clock, a draw
-    by chance, or the choice of hosts that rests on such draws."""
+    """Whether it says how long the solver searches: its clock, a draw by chance, or the choice of
+    hosts that rests on such draws."""
     rows = [(p.type, p.get_code(include_prefix=False)) for p in (node, *_parents(node))]
     return any(
-        (kind == "expr_stmt" and _EFFORT.match(code))
+        (kind == "expr_stmt" and _SPENT.match(code))
         or (kind in ("atom_expr", "comparison") and _CHANCE.match(code))
         or (kind == "argument" and code.startswith("seed="))
         or (kind == "funcdef" and code.startswith("def _choose(self)"))
         for kind, code in rows
+    )
+
+
+def _efforts(code: str) -> set[str]:
+    """What a module has of the solver's `effort.py`."""
+    return {name for names in _OF_EFFORT.findall(code) for name in re.findall(r"\w+", names)}
+
+
+def _beside(node: Any, efforts: set[str]) -> bool:
+    """Whether it is the sign, or the number, beside something of `efforts` or a draw by chance."""
+    if node.type == "comparison":
+        near = node.children
+    else:
+        sign = node.get_previous_sibling() if node.type == "number" else node
+        near = [sign and sign.get_previous_sibling(), sign and sign.get_next_sibling()]
+    return any(
+        each is not None
+        and (each.get_first_leaf().value in efforts or _CHANCE.match(each.get_code().strip()))
+        for each in near
     )
 
 
@@ -179,9 +202,9 @@ def _timed(node: Any) -> bool:
     )
 
 
-def _tolerated(operator: Any) -> bool:
-    """Whether the comparison has a tolerance on one of its sides."""
-    return bool(_TOLERANCE.search(operator.parent.get_code()))
+def _tolerated(comparison: Any) -> bool:
+    """Whether it has a tolerance on one of its sides."""
+    return bool(_TOLERANCE.search(comparison.get_code()))
 
 
 def _first_element(node: Any) -> bool:

@@ -107,7 +107,7 @@ class Trials:
 def ran(verb: tuple[str, ...], folder: Path) -> int:
     """The exit code of a verb in `folder`, with all that it says thrown away. Raises `Lost` where
     it takes a fault of its own for one of the stream that it writes to."""
-    packer.effort = lambda _: EFFORT
+    packer.ruin_work = lambda _: EFFORT
     before = Path.cwd()
     os.chdir(folder)
     with (

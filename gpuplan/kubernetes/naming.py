@@ -23,7 +23,7 @@ NAMESPACE_LABEL = "kubernetes.io/metadata.name"  # set by the API server
 CLIENT_LABEL = "client.gpuplan.dev"  # prefix of the label that lets another namespace in
 QUEUE_LABEL = "kueue.x-k8s.io/queue-name"  # of what Kueue admits, whole
 MANAGER = "gpuplan"
-_QUANTITY = re.compile(r"([+-]?[0-9.]+(?:[eE][+-]?[0-9]+)?)(|[numkMGTPE]|[KMGTPE]i)", re.ASCII)
+_QUANTITY = r"(?a)([+-]?[0-9.]+(?:[eE][+-]?[0-9]+)?)(|[numkMGTPE]|[KMGTPE]i)"
 _FACTORS = {"n": Decimal("1e-9"), "u": Decimal("1e-6"), "m": Decimal("1e-3"), "": Decimal(1)}
 _FACTORS |= {unit: Decimal(1000) ** i for i, unit in enumerate("kMGTPE", start=1)}
 _FACTORS |= {f"{unit}i": Decimal(1024) ** i for i, unit in enumerate("KMGTPE", start=1)}
@@ -93,7 +93,7 @@ def quantity(size_bytes: int) -> str:
 def amount(value: object) -> Decimal | None:
     """A quantity as the API server reads it; None for anything else."""
     plain = isinstance(value, str | int | float) and not isinstance(value, bool)
-    match = _QUANTITY.fullmatch(str(value)) if plain else None
+    match = re.fullmatch(_QUANTITY, str(value)) if plain else None
     if match is None:
         return None
     try:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from gpuplan.engines.container import listening_port
@@ -57,7 +57,7 @@ class StorageClass:
 
 
 def release(objects: Iterable[KubernetesObject], components: Iterable[Component]) -> Release:
-    used = {field for item in objects for field in _fields(item.tree)}
+    used = _fields(objects)
     releases = [Release(minor=OLDEST, needed_by="pod-security.kubernetes.io/enforce")]
     fields = (FIRST_RELEASE[f] for f in sorted(used & FIRST_RELEASE.keys()))
     releases += (Release(minor=minor, needed_by=words) for minor, words in fields)
@@ -71,16 +71,24 @@ def release(objects: Iterable[KubernetesObject], components: Iterable[Component]
     return max(releases, key=lambda r: r.minor)
 
 
-def _fields(tree: Any) -> Iterator[str]:
+def _fields(objects: Iterable[KubernetesObject]) -> set[str]:
+    """The names of all fields that are used."""
+    names: set[str] = set()
+    for item in objects:
+        _add_fields(item.tree, names)
+    return names
+
+
+def _add_fields(tree: Any, names: set[str]) -> None:
     if isinstance(tree, str | int | float):  # most of a tree, and quicker than a protocol
         return
     if isinstance(tree, Mapping):
-        for name, value in tree.items():
-            yield name
-            yield from _fields(value)
+        names.update(tree)
+        for value in tree.values():
+            _add_fields(value, names)
     elif isinstance(tree, Sequence):
         for value in tree:
-            yield from _fields(value)
+            _add_fields(value, names)
 
 
 def existing_secrets(plan: Plan) -> tuple[ExistingSecret, ...]:
@@ -131,7 +139,7 @@ def never_equal(objects: Iterable[KubernetesObject]) -> tuple[str, ...]:
         "stringData": "a Secret's text",
         "volumeClaimTemplates": "the claims of a StatefulSet",
     }
-    used = {field for o in objects for field in _fields(o.tree)}
+    used = _fields(objects)
     return tuple(words for name, words in parts.items() if name in used)
 
 

@@ -8,8 +8,8 @@ from typing import Any
 from gpuplan.errors import Rejected
 from gpuplan.models import messages
 from gpuplan.models.families import counting
-from gpuplan.models.families.architectures import read, shape
-from gpuplan.models.families.registry import ARCHITECTURES
+from gpuplan.models.families.architectures import Architecture, read, shape
+from gpuplan.models.families.registry import architecture, architectures
 from gpuplan.models.fields import LARGEST, Fields
 from gpuplan.models.model import Transformer
 from gpuplan.models.precision import checkpoint_precision, quantized_group
@@ -29,12 +29,11 @@ def from_config(
     """The model that a `config.json` describes; `origin` is the file or where its content stands.
     Raises `Rejected` for an architecture that is not known and for missing or impossible
     dimensions, all at once."""
-    name = _architecture(config, origin)
-    architecture = ARCHITECTURES[name]
-    fields = read(architecture, name, config, origin)
-    made = shape(architecture, fields)
+    name, known = _architecture(config, origin)
+    fields = read(known, name, config, origin)
+    made = shape(known, fields)
     text = made.fields
-    context = architecture.context(text) if architecture.context else _context(text)
+    context = known.context(text) if known.context else _context(text)
     precision = checkpoint_precision(fields, text)
     modules = text.whole("num_nextn_predict_layers", 0, least=0)
     if fields.problems:
@@ -50,14 +49,14 @@ def from_config(
         checkpoint_precision=precision,
         quantized_group=quantized_group(fields, text),
         mtp_layers=modules,
-        role=architecture.role,
-        pooling=architecture.pooling,
+        role=known.role,
+        pooling=known.pooling,
         **counting.numbers(made),
     )
 
 
-def _architecture(config: Mapping[str, Any], origin: Origin) -> str:
-    """A known name. Raises `Rejected`."""
+def _architecture(config: Mapping[str, Any], origin: Origin) -> tuple[str, Architecture]:
+    """A known one and its name. Raises `Rejected`."""
     named = config.get("architectures")
     if named is None:
         raise Rejected([messages.no_architecture(origin)])
@@ -65,9 +64,10 @@ def _architecture(config: Mapping[str, Any], origin: Origin) -> str:
     if not isinstance(named, list) or len(named) != 1 or not isinstance(named[0], str):
         wanted = "a list of one name"
         raise Rejected([messages.impossible_value("architectures", named, wanted, where)])
-    if named[0] not in ARCHITECTURES:
-        raise Rejected([messages.unknown_architecture(named[0], ARCHITECTURES, where)])
-    return named[0]
+    known = architecture(named[0])
+    if known is None:
+        raise Rejected([messages.unknown_architecture(named[0], architectures(), where)])
+    return named[0], known
 
 
 def _context(fields: Fields) -> int:

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 from gpuplan.models.configs import citation, from_config
-from gpuplan.models.further import config_of
 from gpuplan.models.model import (
     Denoiser,
     Diffusion,
@@ -85,6 +84,8 @@ def _relative(identifier: str) -> Model:
         document = _document(row["of"])
         config, cited = document["config"], citation(document["source"])
     else:
+        from gpuplan.models.further import config_of
+
         config, cited = config_of(row["of"])
     source = f"model: as {row['of']} ({own}; {cited})"
     stated = config | row.get("config", {})

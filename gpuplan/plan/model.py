@@ -1,6 +1,6 @@
 """The plan: concrete infrastructure, independent of any tool that will build it.
 
-Frozen, slotted, keyword-only records; tuples, never dicts or sets; base units, in the name.
+Frozen, keyword-only records; tuples, never dicts or sets; base units, in the name.
 Backends, policies and reports know these records and nothing else of the compiler. `plan.yaml` in a
 stack is this tree in canonical form (`gpuplan.plan.serialize`). All records are importable here.
 """

@@ -30,11 +30,9 @@ _DOTTED = {extension.replace("+", "."): extension for extension in ("", *_EXTENS
 _BASE = r"[1-9]g\.[0-9]+gb"
 MIG_NAME = rf"^{_BASE}({'|'.join(map(re.escape, _EXTENSIONS))})?$"
 _NAME = re.compile(MIG_NAME)
-_COUNT = re.compile(
-    rf"{re.escape(MIG_RESOURCE)}({_BASE})({'|'.join(map(re.escape, _DOTTED))})\.count"
-)
-_SHARED = re.compile(r"-shared$", re.IGNORECASE)
-_CUT = re.compile(r"(.+?)-mig-([0-9a-z.+]+)", re.IGNORECASE)
+_COUNT = rf"{re.escape(MIG_RESOURCE)}({_BASE})({'|'.join(map(re.escape, _DOTTED))})\.count"
+_SHARED = r"(?i)-shared$"
+_CUT = r"(?i)(.+?)-mig-([0-9a-z.+]+)"
 
 
 def mig_extension(profile: PartitionName) -> MigExtension:
@@ -60,7 +58,7 @@ def vgpu_resource(vgpu: PartitionName) -> str:
 
 def counted_profile(label: str) -> PartitionName | None:
     """The profile of which a node's label counts the devices."""
-    match = _COUNT.fullmatch(label)
+    match = re.fullmatch(_COUNT, label)
     return PartitionName(match[1] + _DOTTED[match[2]]) if match else None
 
 
@@ -75,8 +73,8 @@ class NodeProduct:
 
 
 def node_product(label: str) -> NodeProduct:
-    plain = _SHARED.sub("", label)
-    cut = _CUT.fullmatch(plain)
+    plain = re.sub(_SHARED, "", label)
+    cut = re.fullmatch(_CUT, plain)
     return NodeProduct(product=cut[1] if cut else plain, cut=cut is not None, shared=plain != label)
 
 

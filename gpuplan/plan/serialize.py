@@ -48,8 +48,11 @@ def to_tree(value: Any) -> Any:
     names = _names(kind)
     if names is None:
         return value
-    fields = ((name, getattr(value, name)) for name in names)
-    return {k: to_tree(v) for k, v in fields if v is not None and v != ()}
+    return {
+        name: held if type(held) in _LEAVES else to_tree(held)
+        for name in names
+        if (held := getattr(value, name)) is not None and held != ()
+    }
 
 
 @cache

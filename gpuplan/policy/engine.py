@@ -14,7 +14,6 @@ from gpuplan.errors import Rejected
 from gpuplan.findings import Report, RuleInfo, Verdict
 from gpuplan.policy.api import PLAN_FILE, Finding, Ledger, Rule, Subject, Waiver, WaiverRule
 from gpuplan.policy.blocks import parse
-from gpuplan.policy.lines import line_of
 from gpuplan.policy.origins import origin_of
 from gpuplan.policy.packs import Pack, Setting
 from gpuplan.policy.reading import Stack
@@ -93,6 +92,8 @@ def _line(texts: dict[str, str], finding: Finding) -> int | None:
     """The line of a finding in a YAML file, whose rule knows only the path."""
     if not finding.file.endswith((".yaml", ".yml")):
         return None
+    from gpuplan.policy.lines import line_of
+
     return line_of(texts.get(finding.file, ""), finding.path)
 
 

@@ -13,7 +13,6 @@ from gpuplan.errors import Rejected
 from gpuplan.findings import Report
 from gpuplan.policy.api import Waiver
 from gpuplan.policy.engine import EVERY, check
-from gpuplan.policy.manifests import documents
 from gpuplan.policy.origins import located
 from gpuplan.policy.packs import Pack, load_pack
 from gpuplan.policy.reading import Stack, default_waivers, read_side, read_stacks
@@ -46,6 +45,8 @@ def run_check(
     are found, or among `manifest_paths`: findings about plans stand there. `inventory_paths` say
     which stacks hold which hosts. Raises `Rejected` with every problem of the input.
     """
+    from gpuplan.policy.manifests import documents
+
     pack, waivers = _policies(pack_path, waivers_path, sources)
     stacks = [
         replace(s, files=FileTree((*s.files, *registered(s)))) if s.files else s

@@ -34,9 +34,9 @@ from gpuplan.render.tree import File
 from gpuplan.source import Origin, SourceDocument, Sources
 
 FIELDS = ("rule", "match", "reason", "owner", "expires")
-_DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
+_DATE = r"[0-9]{4}-[0-9]{2}-[0-9]{2}"
 _MARK = re.compile(r"#\s*gpuplan:\s*(.*)")
-_INLINE = re.compile(r"ignore\[([A-Z0-9, ]+)\](?:\s+until=(\S+))?\s*(.*)")
+_INLINE = r"ignore\[([A-Z0-9, ]+)\](?:\s+until=(\S+))?\s*(.*)"
 _QUOTED = re.compile(r'"(?:[^"\\]|\\.)*"|\'(?:[^\']|\'\')*\'')
 _YAML_COMMENT = re.compile(r"(?:^|(?<=\s))#.*")
 
@@ -96,7 +96,7 @@ def _problems(rule: str | None, expires: str | None, known: tuple[str, ...]) -> 
 
 
 def _date(text: str) -> date | None:
-    if not _DATE.fullmatch(text):
+    if not re.fullmatch(_DATE, text):
         return None
     try:
         return date.fromisoformat(text)
@@ -137,7 +137,7 @@ def _program_comments(text: str) -> list[tuple[int, str]]:
 
 
 def _inline(text: str, file: str, line: int, known: tuple[str, ...]) -> Iterator[Waiver]:
-    match = _INLINE.fullmatch(text)
+    match = re.fullmatch(_INLINE, text)
     if not match:
         problem = "write 'ignore[RULE] until=YYYY-MM-DD REASON'"
         yield Waiver(rule="", file=file, line=line, inline=True, problems=(problem,))

@@ -78,12 +78,18 @@ def key(text: str) -> str:
 
 
 def _flow(node: Data) -> str | None:
-    """`node` as JSON when it is a collection of scalars, else None."""
-    if isinstance(node, dict):
-        parts = [f"{quoted(k)}: {_json(v)}" for k, v in node.items() if not isinstance(v, _NESTED)]
-        return f"{{{', '.join(parts)}}}" if len(parts) == len(node) else None
-    if any(isinstance(item, _NESTED) for item in node):  # type: ignore[union-attr]
+    """`node` as JSON when it is a collection of scalars whose texts a line has room for, else
+    None."""
+    length = 0
+    for item in node.values() if isinstance(node, dict) else node:  # type: ignore[union-attr]
+        if isinstance(item, str):
+            length += len(item)
+        elif isinstance(item, _NESTED):
+            return None
+    if length > WIDTH:
         return None
+    if isinstance(node, dict):
+        return f"{{{', '.join([f'{quoted(k)}: {_json(v)}' for k, v in node.items()])}}}"
     return f"[{', '.join(map(_json, node))}]"  # type: ignore[arg-type]
 
 
@@ -107,7 +113,10 @@ def _write(node: Data, indent: int, out: list[str], lead: str) -> None:
     pad = " " * indent
     if isinstance(node, dict):
         for name, value in node.items():
-            _entry(f"{lead}{key(name)}:", value, indent, out)
+            if isinstance(value, str):  # most of a tree
+                out.append(f"{lead}{key(name)}: {_text(value)}")
+            else:
+                _entry(f"{lead}{key(name)}:", value, indent, out)
             lead = pad
         return
     for item in node:  # type: ignore[union-attr]
@@ -143,7 +152,23 @@ def dumps(tree: dict[str, Data]) -> str:
 
 # --- reading ---------------------------------------------------------------------------------
 
-_ENTRY = re.compile(r'("(?:[^"\\]|\\.)*"|[A-Za-z_][A-Za-z0-9_./-]*):(?: (.*))?', re.ASCII)
+_ENTRY = re.compile(r'("(?:[^"\\]|\\.)*"):(?: (.*))?')
+
+
+def _named(row: str) -> tuple[str, str] | None:
+    """The key of a line and the text behind it; None where it is no entry of a mapping."""
+    if row[:1] == '"':
+        match = _ENTRY.fullmatch(row)
+        return match and (str(_word(match[1])), match[2] or "")
+    name, colon, text = row.partition(": ")
+    if not colon:
+        name, colon = row[:-1], row[-1:]
+    return (name, text) if colon and colon[0] == ":" and _bare(name) else None
+
+
+@lru_cache(maxsize=4096)
+def _bare(name: str) -> bool:
+    return _KEY.fullmatch(name) is not None
 
 
 def _value(text: str) -> object:
@@ -171,8 +196,12 @@ def _word(text: str) -> object:
 
 class _Reader:
     def __init__(self, text: str) -> None:
-        rows = ((r, r.lstrip(" ")) for r in text.split("\n") if r and not r.startswith("#"))
-        self.rows = [(len(r) - len(row), row) for r, row in rows]
+        lines = text.split("\n")
+        self.rows = [
+            (len(line) - len(row := line.lstrip(" ")), row)
+            for line in lines
+            if line and line[0] != "#"
+        ]
         self.rows.append((-1, ""))
         self.at = 0
 
@@ -182,12 +211,10 @@ class _Reader:
             depth, row = self.rows[self.at]
             if depth != indent or row.startswith("- "):
                 return tree
-            match = _ENTRY.fullmatch(row)
-            if not match:
+            entry = _named(row)
+            if entry is None:
                 raise NotCanonical(row)
-            name, text = match.groups()
-            if name[0] == '"':
-                name = str(_word(name))
+            name, text = entry
             if name in tree:
                 raise NotCanonical(f"duplicate key {name}")
             self.at += 1
@@ -208,7 +235,7 @@ class _Reader:
             if depth != indent or not row.startswith("- "):
                 return items
             rest = row[2:]
-            if _ENTRY.fullmatch(rest):
+            if _named(rest) is not None:
                 self.rows[self.at] = (indent + 2, rest)
                 items.append(self.mapping(indent + 2))
             else:

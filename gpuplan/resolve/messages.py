@@ -18,7 +18,6 @@ from gpuplan.diagnostics import (
     remedied,
     warning,
 )
-from gpuplan.models.images.videos import makes_videos
 from gpuplan.source import Origin
 from gpuplan.units import plural
 from gpuplan.vendors import Vendor, vendor_of
@@ -152,6 +151,8 @@ def gpu_of_another_target(name: str, vendor: Vendor, target: str | None, at: Ori
 
 
 def unknown_model(name: str, known: Sequence[str], at: Origin) -> Diagnostic:
+    from gpuplan.models.images.videos import makes_videos
+
     if makes_videos(name):
         return video_model(name, known, at)
     remedy = "`gpuplan catalog list models` shows the bundled ones; any other by its config.json"
@@ -167,6 +168,8 @@ def _letters(name: str) -> str:
 
 
 def video_model(name: str, known: Sequence[str], at: Origin) -> Diagnostic:
+    from gpuplan.models.images.videos import makes_videos
+
     planned = [n for n in known if makes_videos(n)]
     return error(
         "GP012",

@@ -16,7 +16,6 @@ from gpuplan.manifest.parts import ModelDimensions
 from gpuplan.manifest.text import json_fault
 from gpuplan.manifest.v1 import Workload
 from gpuplan.models.configs import from_config
-from gpuplan.models.images.videos import makes_videos
 from gpuplan.models.load import known, known_names
 from gpuplan.models.model import Diffusion, Model, Speech, Transformer, Vision
 from gpuplan.models.speech import is_speech, speech
@@ -54,6 +53,7 @@ def _known(spec: ModelDimensions, folder: Path, at: Origin) -> Model:
 
 
 def _from_config(config: dict[str, Any], spec: ModelDimensions, source: str, at: Origin) -> Model:
+    from gpuplan.models.images.videos import makes_videos
     from gpuplan.models.vision import is_detector, is_vision, vision
 
     module = config.get("_class_name")

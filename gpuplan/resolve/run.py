@@ -33,7 +33,6 @@ from gpuplan.resolve.models import find_engine, find_model
 from gpuplan.resolve.names import inventory_names, same_names, target_problems
 from gpuplan.resolve.network import network_problems
 from gpuplan.resolve.pools import platform_problems
-from gpuplan.resolve.regions.messages import one_region_at_a_time
 from gpuplan.resolve.site import find_site, plannable
 from gpuplan.resolve.versions import version_problems
 from gpuplan.resolve.where import Where
@@ -73,6 +72,8 @@ def resolve(
     nothing is emitted for is one where its stack is to be `emitted`. Hosts that the stacks `beside`
     hold count as free."""
     if loaded.manifest.platform.regions is not None:
+        from gpuplan.resolve.regions.messages import one_region_at_a_time
+
         at = Origin(loaded.document, ("platform", "regions"))
         raise Rejected([one_region_at_a_time(at)])
     problems = list(_names(loaded, emitted=emitted))

@@ -14,7 +14,6 @@ from gpuplan.inventory.v1 import UNKNOWN, HostSpec, Inventory
 from gpuplan.manifest.v1 import Platform
 from gpuplan.plan.model import Fabric
 from gpuplan.resolve import messages
-from gpuplan.resolve.bought import bought
 from gpuplan.resolve.clusters.domains import within_domains
 from gpuplan.resolve.where import Where, known_gpu, node_watts, price_of
 from gpuplan.sharing.partitions import mediated
@@ -33,9 +32,12 @@ def find_site(where: Where, catalog: Catalog) -> tuple[Site | None, list[Diagnos
     problems += _contradictions(where)
     if problems or (platform.inventory and where.inventory is None):
         return None, problems
-    offers, problems = (
-        _from_inventory(where, catalog) if where.inventory else bought(where, catalog)
-    )
+    if where.inventory:
+        offers, problems = _from_inventory(where, catalog)
+    else:
+        from gpuplan.resolve.bought import bought
+
+        offers, problems = bought(where, catalog)
     offers, wrong = within_domains(offers, where)
     problems += wrong
     storage, rack = platform.storage, _rack_watts(platform)

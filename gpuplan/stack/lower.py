@@ -58,16 +58,15 @@ def stack(plan: Plan, emissions: Sequence[Emission]) -> FileTree:
 
 
 def view(plan: Plan, emissions: Sequence[Emission]) -> Readme:
-    tree: Tree = serialize.to_tree(plan)
+    rows: list[Tree] = serialize.to_tree(plan.workloads)
     numbers = {e.quantity: e.value for e in plan.evidence}
     return Readme(
         name=Verbatim(escape(plan.name)),
         description=plan.description,
         facts=tuple(_facts(plan)),
-        workloads=tuple(_row(w) for w in tree["workloads"]),
+        workloads=tuple(map(_row, rows)),
         why=tuple(
-            _why(row, _units(work, numbers))
-            for row, work in zip(tree["workloads"], plan.workloads, strict=True)
+            _why(row, _units(work, numbers)) for row, work in zip(rows, plan.workloads, strict=True)
         ),
         sections=tuple(_sections(plan, emissions)),
     )

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from ruamel.yaml import YAML
 
-from gpuplan.backends.helm.lower import VALUES
+from gpuplan.backends.helm.lower import VALUES, chart_values
 from gpuplan.catalog.load import load_catalog
 from gpuplan.diagnostics import Diagnostic
 from gpuplan.pipeline import Compiled, compile_files
@@ -215,7 +215,7 @@ def test_the_operators_images_come_from_mirrors(tmp_path: Path) -> None:
         ("registry.k8s.io", "mirror.example.org/k8s"),
     )
     behind = replace(plan, network=Network(images=mirrors, pull_secrets=("pull",)))
-    tree, _ = strip(VALUES["amd-gpu-operator"](behind))
+    tree, _ = strip(chart_values("amd-gpu-operator", behind))
     spec = tree["deviceConfig"]["spec"]
     images = [
         spec["devicePlugin"]["devicePluginImage"],

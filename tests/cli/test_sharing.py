@@ -175,7 +175,7 @@ def test_a_licence_that_nothing_prices_is_said_to_be_unknown_and_costs_nothing_h
         def charges(self, *_: str) -> tuple[()]:
             return ()
 
-    monkeypatch.setattr("gpuplan.resolve.licences.load_tariffs", Unlisted)
+    monkeypatch.setattr("gpuplan.catalog.tariffs.load_tariffs", Unlisted)
     assert work.compile(desks("mine", "a"), **A100)[0] == 0
     assert "mine.vgpu_subscription_usd_per_year" not in {e.quantity for e in work.plan.evidence}
     assert main(["explain", str(work.stack), "mine.partition"]) == 0

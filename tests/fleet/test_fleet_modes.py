@@ -54,12 +54,12 @@ SLICES = """\
 """
 
 
-EFFORT = run.effort
+EFFORT = run.ruin_work
 
 
 @pytest.fixture(autouse=True)
 def _short(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("gpuplan.fleet.solver.run.effort", lambda _: 10_000)
+    monkeypatch.setattr("gpuplan.fleet.solver.run.ruin_work", lambda _: 10_000)
 
 
 def fleet(folder: Path, hosts: str, requests: str) -> Built:
@@ -358,7 +358,7 @@ def test_bought_shapes_cost_no_less_than_the_bound_and_no_more_than_one_alone(
     of_one = min(r.cost for r in alone if not r.refused)
     if result.cost > of_one:  # the little effort of these tests may not get there
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr("gpuplan.fleet.solver.run.effort", EFFORT)
+            patch.setattr("gpuplan.fleet.solver.run.ruin_work", EFFORT)
             result = pack(problem)
     assert result.cost <= of_one
     least = min(h.cost / sum(len(n.gpus) for n in h.nodes) for h in problem.hosts)

@@ -31,7 +31,7 @@ ONE = "- {name: one, gpus: 1, cpu_cores: 4, memory: 32 GiB}\n"
 @pytest.fixture(autouse=True)
 def _short(monkeypatch: pytest.MonkeyPatch) -> None:
     """Few steps of ruin and recreate: what is right does not depend on their number."""
-    monkeypatch.setattr("gpuplan.fleet.solver.run.effort", lambda _: 10_000)
+    monkeypatch.setattr("gpuplan.fleet.solver.run.ruin_work", lambda _: 10_000)
 
 
 def written(folder: Path, text: str, name: str = "plain.yaml") -> Path:

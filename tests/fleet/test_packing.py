@@ -23,7 +23,7 @@ MOVE_COST = 1_000_000
 @pytest.fixture(autouse=True)
 def _short(monkeypatch: pytest.MonkeyPatch) -> None:
     """Few steps of ruin and recreate: what is right does not depend on their number."""
-    monkeypatch.setattr("gpuplan.fleet.solver.run.effort", lambda _: 10_000)
+    monkeypatch.setattr("gpuplan.fleet.solver.run.ruin_work", lambda _: 10_000)
 
 
 def packed(problem: Problem) -> Result:

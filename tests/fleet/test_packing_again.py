@@ -19,7 +19,7 @@ OF_ONE_TYPE = [name for name, (kinds, *_) in LEAST.items() if isinstance(kinds, 
 
 @pytest.fixture(autouse=True)
 def _no_search(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("gpuplan.fleet.solver.run.effort", lambda _: 0)
+    monkeypatch.setattr("gpuplan.fleet.solver.run.ruin_work", lambda _: 0)
 
 
 def asked(name: str) -> Problem:

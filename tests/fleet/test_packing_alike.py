@@ -22,7 +22,7 @@ from tests.support.packing_check import faults
 
 @pytest.fixture(autouse=True)
 def _short(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("gpuplan.fleet.solver.run.effort", lambda _: 5_000)
+    monkeypatch.setattr("gpuplan.fleet.solver.run.ruin_work", lambda _: 5_000)
 
 
 @pytest.fixture

@@ -519,7 +519,7 @@ def test_without_any_search_little_is_paid_beyond_the_bound(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """What is dealt by the outline alone costs 6.7 % more, of which a part is the bound's."""
-    monkeypatch.setattr("gpuplan.fleet.solver.run.effort", lambda _: 0)
+    monkeypatch.setattr("gpuplan.fleet.solver.run.ruin_work", lambda _: 0)
     dealt = [run.pack(_fleet(30 + 2 * n, n), contents=False) for n in range(24)]
     assert not any(result.refused for result in dealt)
     assert sum(r.cost for r in dealt) <= 1.07 * sum(r.bound for r in dealt)

@@ -22,7 +22,7 @@ LARGE = {
 
 @pytest.fixture(autouse=True)
 def _short(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("gpuplan.fleet.solver.run.effort", lambda _: 3_000)
+    monkeypatch.setattr("gpuplan.fleet.solver.run.ruin_work", lambda _: 3_000)
 
 
 def tiny(seed: int) -> Problem:

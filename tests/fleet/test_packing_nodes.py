@@ -36,7 +36,7 @@ GIB = 2**30
 @pytest.fixture(autouse=True)
 def _short(monkeypatch: pytest.MonkeyPatch) -> None:
     """Few steps of ruin and recreate: the contents have to do the work."""
-    monkeypatch.setattr("gpuplan.fleet.solver.run.effort", lambda _: 5_000)
+    monkeypatch.setattr("gpuplan.fleet.solver.run.ruin_work", lambda _: 5_000)
 
 
 def checked(problem: Problem) -> Result:

@@ -162,3 +162,13 @@ def test_of_several_hosts_the_one_with_most_left_is_told(cores: tuple[int, ...])
     most = max(8 - sizes[p.request] for p in result.placed)
     (refused,) = result.refused
     assert lacks(result) == [("cpu_cores", "h", sizes[refused.request], most)]
+
+
+@pytest.mark.parametrize("part", [whole(1, cores=6), share("1g", cores=6)])
+def test_more_of_a_host_is_enough_for_its_team_alone(part: Option) -> None:
+    """Four cores more on a host that red has alone are a place for red, and none for blue."""
+    red = ask("red", 2, part, tenant="red", isolation="node", priority=2)
+    blue = ask("blue", 1, part, tenant="blue")
+    told = solved(host(nodes=(2,), cores=8, available=1), red, blue).refused
+    enough = {r.request: [(e.resource, e.amount) for e in r.enough] for r in told}
+    assert enough == {"red": [("hosts", 1), ("cpu_cores", 4)], "blue": [("hosts", 1)]}

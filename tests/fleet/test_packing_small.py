@@ -21,7 +21,7 @@ STANDS = (11, 17, 27, 30, 61, 95, 101)
 
 @pytest.fixture(autouse=True)
 def _short(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("gpuplan.fleet.solver.run.effort", lambda _: 10_000)
+    monkeypatch.setattr("gpuplan.fleet.solver.run.ruin_work", lambda _: 10_000)
 
 
 def packed(problem: Problem) -> Result:

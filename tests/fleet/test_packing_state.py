@@ -82,7 +82,7 @@ def _shared_rightly(state: State, host: OpenHost) -> None:
             assert sum(parts.fractions[w[0].part] for w in users) <= 1 + 1e-9
             assert {w[0].geometry for w in users} == {host.gpu_mode[gpu]}
         else:
-            assert (host.gpu_mode[gpu], host.gpu_state[gpu]) == (-1, -1)
+            assert (host.gpu_mode[gpu], host.gpu_state[gpu]) == (None, 0)
             assert host.gpu_owner[gpu] is None
 
 
@@ -105,7 +105,7 @@ def counted(state: State) -> None:
                     left[node][n] -= -(-amount * part // 1)
             taken |= mask
             groups |= {fleet.spread[item]} - {-1}
-            size += state.size[item]
+            size += state.size[fleet.class_of[item]]
         assert host.left == [tuple(each) for each in left]
         assert host.free == (1 << chassis.gpus) - 1 - taken
         assert (host.groups, host.content) == (groups, size)

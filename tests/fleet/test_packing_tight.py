@@ -35,7 +35,7 @@ def tight(seed: int) -> Problem:
 @functools.cache
 def packed(seed: int) -> tuple[Problem, Result]:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("gpuplan.fleet.solver.run.effort", lambda _: 3_000)
+        patch.setattr("gpuplan.fleet.solver.run.ruin_work", lambda _: 3_000)
         asked = tight(seed)
         return asked, pack(asked)
 
@@ -45,7 +45,7 @@ def later(seed: int) -> tuple[Problem, Result]:
     """The same where those of the lowest priority stand already, and stay; no host is one team's
     own, which it stays while anybody of the team is there."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("gpuplan.fleet.solver.run.effort", lambda _: 3_000)
+        patch.setattr("gpuplan.fleet.solver.run.ruin_work", lambda _: 3_000)
         asked = tight(seed)
         shared = {"node": "shared"}
         requests = tuple(

@@ -74,7 +74,6 @@ def test_mistakes_that_nobody_could_notice_are_not_made(tmp_path: Path) -> None:
 
 def test_what_the_solver_searches_by_chance_is_not_mutated(tmp_path: Path) -> None:
     code = (
-        "PATIENCE = 2\n"
         "def f(self, random):\n"
         "    searching = {'random_seed': 1}\n"
         "    near = self.random.random() < 0.5\n"
@@ -87,7 +86,7 @@ def test_what_the_solver_searches_by_chance_is_not_mutated(tmp_path: Path) -> No
     folder.mkdir(parents=True)
     (folder / "module.py").write_text(code, encoding="utf-8")
     (one,) = {(m.line, m.column) for m in sample([folder / "module.py"], tmp_path, None, 0)}
-    assert one == (6, code.splitlines()[5].index("7"))
+    assert one == (5, code.splitlines()[4].index("7"))
 
 
 def test_the_clock_ends_a_search_a_look_sooner_or_later_but_ends_it(tmp_path: Path) -> None:
@@ -101,8 +100,32 @@ def test_the_clock_ends_a_search_a_look_sooner_or_later_but_ends_it(tmp_path: Pa
     }
 
 
+def test_what_the_solver_names_as_effort_is_not_mutated_where_it_stands(tmp_path: Path) -> None:
+    """The place of a comparison does not decide, nor what else is computed in the same line."""
+    code = (
+        "from gpuplan.fleet.solver.effort import LOOKS, PARTS\n"
+        "a = len(b) < LOOKS\n"
+        "c = PARTS + 1\n"
+        "d = e * LOOKS + f\n"
+        "g = h[:2]\n"
+    )
+    folder = tmp_path / "gpuplan/fleet/solver"
+    folder.mkdir(parents=True)
+    drawn = set()
+    for name in ("module.py", "effort.py"):
+        (folder / name).write_text(code, encoding="utf-8")
+        for seed in range(20):
+            drawn |= {(m.line, m.operator) for m in sample([folder / name], tmp_path, None, seed)}
+        (folder / name).unlink()
+    assert drawn == {
+        (2, "ReplaceComparisonOperator_Lt_GtE"),
+        (4, "ReplaceBinaryOperator_Add_Sub"),
+        (5, "NumberReplacer"),
+    }
+
+
 def test_the_edge_of_a_tolerance_stays_and_its_side_does_not(tmp_path: Path) -> None:
-    code = "a = b > c + 1e-9\nd = b > c + 1\n"
+    code = "a = b > c + 1e-9\nd = b > c + 1 and e < 1e-9\n"
     near, whole = (
         {
             op

@@ -3,9 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from textwrap import dedent
 
 import pytest
+from ruamel.yaml import YAML
 
+from gpuplan.catalog.load import load_catalog
+from gpuplan.manifest.v1 import Manifest
+from gpuplan.models.load import known
+from gpuplan.sizing.ask.read import demand
 from gpuplan.sizing.candidates.choose import Candidate
 from gpuplan.sizing.data import loading
 from gpuplan.sizing.decide.messages import describe
@@ -49,6 +55,17 @@ def test_a_run_has_a_part_of_a_node_or_whole_ones_and_its_ranks_divide_the_batch
     assert all(layout(c).gpus == n for n, c in found.items())
     nodes = {n: layout(c).run.load["nodes"].value for n, c in found.items()}
     assert nodes == {n: -(-n // 8) for n in found}
+
+
+def test_who_has_fewer_images_at_a_time_updates_its_weights_more_often() -> None:
+    """34 bytes of each parameter, for 4 images at a time as for 96; nothing else of an image is
+    another."""
+    found = weighed(ODD, where())
+    few, many = (layout(found[n]) for n in (24, 1))
+    assert (few.micro_batch, many.micro_batch) == (4, 96)
+    more = few.values["image_seconds"] - many.values["image_seconds"]
+    each = more / (1 / 4 - 1 / 96) * few.values["bandwidth"] / few.values["parameters"]
+    assert each == pytest.approx(34, abs=0.6)
 
 
 def test_over_nodes_that_nothing_joins_no_run_is_planned() -> None:
@@ -103,3 +120,23 @@ def test_a_run_is_late_by_what_confidence_asks_for() -> None:
             assert judged.flip is not None
             assert judged.flip.quantity == "slo.finish_within"
             assert (judged.flip.now, judged.flip.needed) == (gate.capacity, gate.requested)
+
+
+@pytest.mark.parametrize(("target", "schedule"), [("kubernetes", "0 2 * * *"), ("libvirt", None)])
+def test_a_run_starts_again_by_its_schedule_where_the_target_has_a_clock(
+    target: str, schedule: str | None
+) -> None:
+    """Guests run from the start, and once."""
+    work = YAML(typ="safe").load(f"name: work\n{dedent(LEARN)}schedule: 0 2 * * *\n")
+    manifest = Manifest.model_validate(
+        {
+            "apiVersion": "gpuplan.dev/v1",
+            "name": "stack",
+            "platform": {"target": target},
+            "workloads": [work],
+        }
+    )
+    model, pin = known(work["model"]), load_catalog().engine("pytorch")
+    assert model is not None
+    assert pin is not None
+    assert demand(manifest, 0, model, pin, "m.yaml").schedule == schedule

@@ -3,16 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from importlib import import_module
 
-from gpuplan.backends.helm import (
-    amd_operator,
-    dra_driver,
-    efa_plugin,
-    gpu_operator,
-    groups,
-    jobset,
-    network_operator,
-)
 from gpuplan.diagnostics import Diagnostic, error
 from gpuplan.emission import Emission
 from gpuplan.kubernetes.addons.charts import (
@@ -32,14 +24,14 @@ from gpuplan.render import commented
 from gpuplan.render.commented import strip
 from gpuplan.render.tree import File, FileTree
 
-VALUES = {
-    GPU_OPERATOR: gpu_operator.values,
-    AMD_OPERATOR: amd_operator.values,
-    EFA_PLUGIN: efa_plugin.values,
-    NETWORK_OPERATOR: network_operator.values,
-    DOMAINS: dra_driver.values,
-    GROUPS: groups.values,
-    RUNS: jobset.values,
+VALUES = {  # the module of each component; only those of a plan's are imported
+    GPU_OPERATOR: "gpu_operator",
+    AMD_OPERATOR: "amd_operator",
+    EFA_PLUGIN: "efa_plugin",
+    NETWORK_OPERATOR: "network_operator",
+    DOMAINS: "dra_driver",
+    GROUPS: "groups",
+    RUNS: "jobset",
 }
 HEADER = (
     "Written by gpuplan; `gpuplan check` finds edits. Only what differs from the chart's defaults."
@@ -60,8 +52,15 @@ def emit(plan: Plan) -> Emission:
     return Emission(FileTree(files), tuple(map(not_emitted, unknown(plan))))
 
 
+def chart_values(component: str, plan: Plan) -> commented.Tree:
+    """What the component's chart is given, with reasons."""
+    module = import_module(f"gpuplan.backends.helm.{VALUES[component]}")
+    tree: commented.Tree = module.values(plan)
+    return tree
+
+
 def _files(plan: Plan, chart: Chart) -> Iterator[File]:
-    tree, comments = strip(VALUES[chart.component.name](plan))
+    tree, comments = strip(chart_values(chart.component.name, plan))
     yield File(f"{chart.folder}/values.yaml", commented.dumps(tree, dict(comments), HEADER))
     yield File(f"{chart.folder}/chart.lock.yaml", commented.dumps(_lock(chart.component), {}))
 

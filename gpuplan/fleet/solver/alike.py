@@ -19,10 +19,10 @@ from gpuplan.fleet.solver.classes import (
     portions,
     share_of,
 )
+from gpuplan.fleet.solver.effort import SMALL
 from gpuplan.fleet.solver.improve import Packer
 from gpuplan.fleet.solver.model import without_integers
 from gpuplan.fleet.solver.outline.formulate import formulate
-from gpuplan.fleet.solver.outline.master import SMALL
 from gpuplan.fleet.solver.state import State
 
 CLASSES, ITEMS = 80, 100  # classes that need no merging: so many, and one more for so many items

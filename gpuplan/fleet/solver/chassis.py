@@ -9,10 +9,7 @@ from itertools import islice
 
 from gpuplan.fleet.divisions import divisions, exactly, ways
 from gpuplan.fleet.problem import HostType
-
-MOST_SPANS = 24  # sets tried for a workload on several nodes, best first
-MOST_SHARES = 2_000  # divisions of it between nodes that are looked at
-
+from gpuplan.fleet.solver.effort import MOST_SHARES, MOST_SPANS
 
 Amounts = tuple[int, int, int]  # cores, bytes of memory, virtual functions
 

@@ -8,6 +8,7 @@ from heapq import heapify, heappop, heappush
 from operator import itemgetter, sub
 
 from gpuplan.fleet.solver.classes import Vector, portions
+from gpuplan.fleet.solver.effort import DEAL_LOOKS
 from gpuplan.fleet.solver.insert import on_host
 from gpuplan.fleet.solver.outline.formulate import Load, NodeGroup, Slots, slot_list
 from gpuplan.fleet.solver.outline.master import Outline
@@ -23,8 +24,6 @@ from gpuplan.fleet.solver.shares import (
     whole_units,
 )
 from gpuplan.fleet.solver.state import OpenHost, State
-
-LOOKS = 30  # nodes that refuse before a unit or an item is left over
 
 
 @dataclass(slots=True)
@@ -45,7 +44,7 @@ class Bench:
 
 
 Entry = tuple[float, int, Bench]
-FreeSlot = tuple[float, int, Bench, int, int]  # load, order, node, GPU, start
+FreeSlot = tuple[float, int, Bench, int, int | None]  # load, order, node, GPU, start
 
 
 @dataclass(slots=True)
@@ -112,7 +111,7 @@ def _seat(table: Table, benches: list[Bench], units: list[Unit]) -> None:
     heapify(heap)
     for unit in sorted(units, key=lambda u: (-u.gpus, -max(u.load))):
         skipped: list[Entry] = []
-        while heap and len(skipped) < LOOKS:
+        while heap and len(skipped) < DEAL_LOOKS:
             entry = heappop(heap)
             bench = entry[2]
             if _take(table, bench, unit):
@@ -142,7 +141,7 @@ def _take(table: Table, bench: Bench, unit: Unit) -> bool:
         or not state.may_stand(unit.item, host)
     ):
         return False
-    state.put(unit.item, (choice, host.id, mask, -1, unit.pool))
+    state.put(unit.item, (choice, host.id, mask, None, unit.pool))
     bench.free &= ~mask
     return True
 
@@ -173,7 +172,7 @@ def _fill(table: Table, shares: list[Dealt]) -> None:
 def _to_slot(state: State, item: int, load: Load, waiting: list[FreeSlot]) -> None:
     choice = load.choice
     skipped: list[FreeSlot] = []
-    while waiting and len(skipped) < LOOKS:
+    while waiting and len(skipped) < DEAL_LOOKS:
         slot = heappop(waiting)
         bench = slot[2]
         used = bench.used()

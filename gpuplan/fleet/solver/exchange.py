@@ -6,17 +6,16 @@ from itertools import islice
 
 from gpuplan.fleet.solver.chassis import Amounts
 from gpuplan.fleet.solver.classes import Choice
+from gpuplan.fleet.solver.effort import EXCHANGE_LOOKS
 from gpuplan.fleet.solver.insert import Ranked, insert
 from gpuplan.fleet.solver.state import OpenHost, State, Where, kind_of
-
-LOOKS = 8  # of those looked at for one that is asked
 
 
 def exchange(state: State, item: int, choices: Ranked, everyone: list[Ranked], tries: int) -> bool:
     """`everyone`: the choices of each class. At most so many others are asked to go elsewhere."""
     for choice, pool in choices:
         standing = state.standing.get(kind_of(choice, pool))
-        for occupant in list(islice(standing or (), tries * LOOKS)):
+        for occupant in list(islice(standing or (), tries * EXCHANGE_LOOKS)):
             where = state.where[occupant]
             assert where is not None, "the index lists who stands"
             if not _suits(state, item, choice, (occupant, where)):

@@ -8,17 +8,12 @@ from random import Random
 from typing import Any
 
 from gpuplan.fleet.solver.classes import Fleet
+from gpuplan.fleet.solver.effort import PASSES, PATIENCE, RUIN_PRICES, close_tries, left_tries
 from gpuplan.fleet.solver.exchange import exchange
 from gpuplan.fleet.solver.insert import Ranked, insert, open_for, ranked
 from gpuplan.fleet.solver.state import OpenHost, State
 
-LEFT_TRIES, CLOSE_TRIES = 100, 10  # others asked to make room
-LEFT_WORK, MANY_LEFT_WORK = 5000, 500  # questions over all leftovers
-SPREAD = (0.75, 1.35)  # of what a host type seems to cost
-PASSES = 2  # over all hosts, to give some back
-PATIENCE = 2  # part of ruin and recreate's work without gain after which it ends
 MOST_MOVES, MOVES_OF_1000 = 40, 4  # to save money in one answer: so many, or of those that stand
-MANY = 3000  # items, beyond which nobody is asked to make room for closing a host
 
 
 class Packer:
@@ -30,7 +25,7 @@ class Packer:
         self.most_moves = max(MOST_MOVES, len(state.fleet.problem.kept) * MOVES_OF_1000 // 1000)
         costs = (c.cost * (len(state.where) + 1) for c in state.fleet.chassis)
         self.dearest = max(costs, default=0) + 1  # more than any change can save
-        self._failed: dict[tuple[int, int], int] = {}  # class and spread, at which change
+        self._failed: dict[tuple[int, int], object] = {}  # class and spread, at which change
 
     def hardness(self, item: int) -> tuple[int, float, int]:
         kind = self.fleet.classes[self.fleet.class_of[item]]
@@ -40,10 +35,10 @@ class Packer:
         """Into a hole, or where another makes room that has another place."""
         kind = self.fleet.class_of[item]
         choices, alike = self.choices[kind], (kind, self.fleet.spread[item])
-        if self._failed.get(alike) != self.state.changes:
+        if self._failed.get(alike) is not self.state.change:
             if insert(self.state, item, choices):
                 return True
-            self._failed[alike] = self.state.changes
+            self._failed[alike] = self.state.change
         return tries > 0 and exchange(self.state, item, choices, self.choices, tries)
 
     def open_for(self, item: int) -> bool:
@@ -85,7 +80,7 @@ def try_closing(packer: Packer, host: OpenHost) -> bool:
     before = state.cost + packer.price()
     state.begin()
     packer.empty(host)
-    tries = CLOSE_TRIES if len(state.where) <= MANY else 0
+    tries = close_tries(len(state.where))
     done = all(packer.insert(item, tries) for item in items)
     if done and state.cost + packer.price() < before:
         state.commit()
@@ -98,8 +93,7 @@ def insert_all(packer: Packer, items: list[int]) -> list[int]:
     """Into holes only; who is left, hardest first."""
     order = sorted(items, key=packer.hardness)
     left = [item for item in order if not packer.insert(item)]
-    work = LEFT_WORK if len(packer.state.where) <= MANY else MANY_LEFT_WORK
-    tries = min(LEFT_TRIES, work // max(len(left), 1))
+    tries = left_tries(len(left), len(packer.state.where))
     return [item for item in left if not packer.insert(item, 0 if packer.state.kept else tries)]
 
 
@@ -117,7 +111,7 @@ def unplaced(fleet: Fleet, state: State) -> list[int]:
 class Ruin:
     """Ruin and recreate: a few hosts are emptied, their content inserted in a shaken order."""
 
-    spread = SPREAD
+    spread = RUIN_PRICES
 
     def __init__(self, packer: Packer, seed: int) -> None:
         self.packer, self.state = packer, packer.state

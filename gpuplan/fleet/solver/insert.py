@@ -6,9 +6,8 @@ from collections.abc import Iterator, Sequence
 from itertools import islice
 
 from gpuplan.fleet.solver.classes import Choice, Class, Pool
+from gpuplan.fleet.solver.effort import INSERT_LOOKS
 from gpuplan.fleet.solver.state import OpenHost, State, Where
-
-LOOKS = 40  # GPUs or nodes tried in one state before the next
 
 Ranked = Sequence[tuple[Choice, Pool]]
 
@@ -67,7 +66,7 @@ def _find_shared(state: State, item: int, choice: Choice, pool: Pool) -> Where |
             if added is not None:
                 fit.append((geometry.value(added[0]), now, added[1]))
     for _, now, start in sorted(fit):
-        for number, gpu in islice(bucket[now], LOOKS):
+        for number, gpu in islice(bucket[now], INSERT_LOOKS):
             state.work += 1
             host = state.hosts[number]
             if host.holds(host.chassis.node_of[gpu], choice.wanted) and state.may_stand(item, host):
@@ -86,7 +85,7 @@ def _nodes(
     for free in range(least, state.fleet.chassis[chassis].gpus + 1):
         nodes = lists.get(free)
         if nodes:
-            for number, node in islice(nodes, LOOKS):
+            for number, node in islice(nodes, INSERT_LOOKS):
                 state.work += 1
                 yield state.hosts[number], node
 
@@ -109,7 +108,7 @@ def _find_whole(state: State, item: int, choice: Choice, pool: Pool) -> Where | 
             if host.holds(node, choice.wanted) and state.may_stand(item, host):
                 mask = chassis.pick(host.free & chassis.masks[node], choice.gpus)
                 if mask:
-                    return choice, host.id, mask, -1, pool
+                    return choice, host.id, mask, None, pool
     return _find_span(state, item, choice, pool)
 
 
@@ -121,7 +120,7 @@ def _find_span(state: State, item: int, choice: Choice, pool: Pool) -> Where | N
         state.work += 2
         mask = _span(host, choice) if state.may_stand(item, host) else 0
         if mask:
-            return choice, host.id, mask, -1, pool
+            return choice, host.id, mask, None, pool
     return None
 
 
@@ -140,16 +139,16 @@ def on_host(state: State, host: OpenHost, choice: Choice, pool: Pool) -> Where |
         for node, gpus in enumerate(host.chassis.masks):
             mask = host.chassis.pick(host.free & gpus, choice.gpus)
             if mask and host.holds(node, choice.wanted):
-                return choice, host.id, mask, -1, pool
+                return choice, host.id, mask, None, pool
     mask = _span(host, choice)
-    return (choice, host.id, mask, -1, pool) if mask else None
+    return (choice, host.id, mask, None, pool) if mask else None
 
 
 def _shared_on(state: State, host: OpenHost, choice: Choice, pool: Pool) -> Where | None:
     geometry = state.fleet.geometries[choice.geometry]
     fit = []
     for gpu, now in enumerate(host.gpu_state):
-        if now < 0 or (host.gpu_mode[gpu], host.gpu_owner[gpu]) != (choice.geometry, pool[1]):
+        if (host.gpu_mode[gpu], host.gpu_owner[gpu]) != (choice.geometry, pool[1]):
             continue
         added = geometry.add(now, choice.part)
         if added is not None and host.holds(host.chassis.node_of[gpu], choice.wanted):

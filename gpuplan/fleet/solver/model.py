@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-MOST_ITERATIONS = 1_000_000  # of the simplex method on one linear program: the largest took 2,000
-MOST_LOOKS = 4_000  # of a search: the longest took 100
+from gpuplan.fleet.solver.effort import MOST_ITERATIONS, MOST_LOOKS
+
 INFEASIBLE = ("Infeasible", "Primal infeasible or unbounded")  # what a solver says then
 CUT_SHORT = ("Interrupted by user", "Iteration limit reached")  # as above
 

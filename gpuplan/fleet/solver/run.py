@@ -10,20 +10,23 @@ from gpuplan.fleet.solver.alike import alike, own
 from gpuplan.fleet.solver.answer import answer
 from gpuplan.fleet.solver.classes import Fleet, compile_fleet
 from gpuplan.fleet.solver.deal import deal
+from gpuplan.fleet.solver.effort import (
+    LEFT_ROUNDS,
+    few_left,
+    first_work,
+    is_small,
+    ruin_work,
+    spare_work,
+)
 from gpuplan.fleet.solver.full.preempting import preemptions
 from gpuplan.fleet.solver.full.yielding import Left, give_way, left_over
 from gpuplan.fleet.solver.improve import Packer, Ruin, close_hosts, insert_all, open_all, unplaced
 from gpuplan.fleet.solver.keep import keep
 from gpuplan.fleet.solver.nodes.packing import by_nodes
-from gpuplan.fleet.solver.outline.master import SMALL, Outline, fewest_hosts, outline, whole_outline
+from gpuplan.fleet.solver.outline.master import Outline, fewest_hosts, outline, whole_outline
 from gpuplan.fleet.solver.outline.tighten import Items
 from gpuplan.fleet.solver.spare import spare
 from gpuplan.fleet.solver.state import State
-
-ROUNDS = 2
-MOST_WORK = 200_000  # places looked at
-SPARING = 8  # part of it for fewer GPUs
-START = 4  # part of it for a packing from which contents are looked for
 
 
 def pack(problem: Problem, *, contents: bool = True) -> Result:
@@ -35,8 +38,7 @@ def pack(problem: Problem, *, contents: bool = True) -> Result:
         packer = improved(stay(fleet), least.bound)
     else:
         packer, least, merged = fresh(fleet, contents=contents)
-    work = effort(fleet) // SPARING
-    spare(packer, work)
+    spare(packer, spare_work(ruin_work(len(fleet.request))))
     open_all(packer, unplaced(fleet, packer.state))
     give_way(packer)
     cut_short = least.cut_short
@@ -64,19 +66,20 @@ def fresh(fleet: Fleet, *, contents: bool) -> tuple[Packer, Outline, Merged | No
 
 def packed(fleet: Fleet, *, contents: bool) -> tuple[Packer, Outline]:
     """The best of several packings of a fleet, and what bounds them."""
-    packer, least = best(fleet, whole_outline(fleet), START if contents else 1)
+    packer, least = best(fleet, whole_outline(fleet), contents=contents)
     if contents and not met(packer, least):
         packings, bound = by_nodes(fleet, least, packer, finished(least))
         packer, least = min([packer, *packings], key=key_of), replace(least, bound=bound)
     return packer, least
 
 
-def best(fleet: Fleet, first: Outline, part: int = 1) -> tuple[Packer, Outline]:
+def best(fleet: Fleet, first: Outline, *, contents: bool) -> tuple[Packer, Outline]:
     """The better of packings from one outline or two (small fleets), and the one that bounds; of
-    larger fleets with one `part` of the work."""
-    part = part if len(fleet.request) > SMALL else 1
-    packer = improved(construct(fleet, first), first.bound, part)
-    if met(packer, first) or len(fleet.request) > SMALL:
+    larger fleets with a part of the work where `contents` follow."""
+    items = len(fleet.request)
+    small, work = is_small(items), first_work(ruin_work(items), items, contents=contents)
+    packer = improved(construct(fleet, first), first.bound, work)
+    if met(packer, first) or not small:
         return packer, first
     second = whole_outline(fleet, whole=True)
     least = max(first, second, key=lambda each: each.bound)
@@ -103,16 +106,13 @@ def key_of(packer: Packer) -> tuple[Left, int, int]:
     return left_over(packer.fleet, unplaced(packer.fleet, state)), state.cost, state.gpus
 
 
-def improved(packer: Packer, bound: int, part: int = 1) -> Packer:
+def improved(packer: Packer, bound: int, work: int | None = None) -> Packer:
+    """`work`: another than the usual one of ruin and recreate."""
     close_hosts(packer)
-    Ruin(packer, seed=1).run(effort(packer.fleet) // part, bound)
+    usual = ruin_work(len(packer.fleet.request))
+    Ruin(packer, seed=1).run(usual if work is None else work, bound)
     close_hosts(packer)
     return packer
-
-
-def effort(fleet: Fleet) -> int:
-    """Of ruin and recreate, in places looked at; on very large fleets it gains too little."""
-    return MOST_WORK if len(fleet.request) <= 20_000 else 0
 
 
 def by_class(fleet: Fleet, items: list[int]) -> Items:
@@ -140,13 +140,13 @@ def stay(fleet: Fleet) -> Packer:
 def settle(packer: Packer) -> None:
     """Place the leftovers."""
     state, fleet = packer.state, packer.fleet
-    for _ in range(ROUNDS):
+    for _ in range(LEFT_ROUNDS):
         left = insert_all(packer, unplaced(fleet, state))
         state.close_empty()
         if not left:
             return
         items = by_class(fleet, left)
-        deal(state, outline(fleet, items, state.remaining(), whole=len(left) <= 200), items)
+        deal(state, outline(fleet, items, state.remaining(), whole=few_left(len(left))), items)
     insert_all(packer, unplaced(fleet, state))
     open_all(packer, unplaced(fleet, state))
     state.close_empty()

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from gpuplan.fleet.solver.effort import PATIENCE, SPARE_PRICES
 from gpuplan.fleet.solver.improve import Packer, Ruin
 from gpuplan.fleet.solver.insert import find
 from gpuplan.fleet.solver.state import OpenHost, State
 
-SPREAD = (0.25, 4.0)  # of what a host type seems to cost, while workloads change places for room
 HALF = 0.5  # of a GPU: what is emptier is tried
 
 
@@ -84,7 +84,7 @@ def _to_part(packer: Packer, item: int) -> bool:
 class _Sparing(Ruin):
     """Ruin and recreate around hosts with wasteful items."""
 
-    spread = SPREAD
+    spread = SPARE_PRICES
 
     def run(self, work: int, bound: int = -1) -> None:
         """Until so many places were looked at, or nobody is wasteful."""
@@ -92,7 +92,7 @@ class _Sparing(Ruin):
         state = self.state
         end, gained, gpus = state.work + work, state.work, state.gpus
         self.wasteful = wasteful(state)
-        while self.wasteful and state.work < min(end, gained + work // 2):
+        while self.wasteful and state.work < min(end, gained + work // PATIENCE):
             self._step()
             state.work += 1
             if state.gpus < gpus:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from itertools import count
 from operator import add, sub
 from typing import Any
 
 from gpuplan.fleet.solver.chassis import Amounts, Chassis
 from gpuplan.fleet.solver.classes import Choice, Fleet, Pool
 
-Spot = tuple[int, int, int, int, int, int]  # chassis, label, GPUs, start, geometry, part
-Where = tuple[Choice, int, int, int, Pool]  # choice, host, GPUs as bits, start, pool
+Spot = tuple[int, int, int, int | None, int, int]  # chassis, label, GPUs, start, geometry, part
+Where = tuple[Choice, int, int, int | None, Pool]  # choice, host, GPUs as bits, start, pool
 Standing = tuple[int, int, int, int, Pool]  # chassis, geometry, part, GPUs, pool
 Place = tuple[int, int]  # host, its GPU or node
 Bucket = dict[int, dict[Place, None]]
@@ -21,9 +22,9 @@ def kind_of(choice: Choice, pool: Pool) -> Standing:
 
 
 class OpenHost:
-    """One host. `gpu_state[g]`: -1 where nobody shares it, else the state of the geometry
-    `gpu_mode[g]`. `left`: what each node has left. `content`: what its items cost at their
-    cheapest, in micro-USD per hour."""
+    """One host. `gpu_state[g]`: the state of the geometry `gpu_mode[g]`, 0 where nobody shares it.
+    `left`: what each node has left. `content`: what its items cost at their cheapest, in micro-USD
+    per hour."""
 
     __slots__ = (
         "chassis",
@@ -44,8 +45,8 @@ class OpenHost:
         self.id, self.chassis, self.owner, self.label = number, chassis, owner, label
         self.left = [*chassis.room]
         self.free = chassis.mask
-        self.gpu_mode = [-1] * chassis.gpus
-        self.gpu_state = [-1] * chassis.gpus
+        self.gpu_mode: list[int | None] = [None] * chassis.gpus
+        self.gpu_state = [0] * chassis.gpus
         self.gpu_owner: list[str | None] = [None] * chassis.gpus
         self.items: dict[int, None] = {}
         self.groups: set[int] = set()
@@ -73,18 +74,18 @@ class State:
         self.hosts: dict[int, OpenHost] = {}
         self.labels: list[dict[int, int]] = [{} for _ in fleet.chassis]
         self.where: list[Where | None] = [None] * len(fleet.request)
-        self.shared: dict[tuple[int, str | None, str | None, int], Bucket] = {}
+        self.shared: dict[tuple[int, str | None, str | None, int | None], Bucket] = {}
         self.nodes: dict[tuple[int, str | None], Bucket] = {}
         self.standing: dict[Standing, dict[int, None]] = {}
         self._journal: list[tuple[Any, ...]] | None = None
         self.kept: dict[int, Spot] = {}  # where items stood before
         self.moved = 0  # items of `kept` that stand elsewhere now
         self.cost = self.gpus = 0  # of hosts in use, and GPUs taken
-        self.size = [round(fleet.classes[c].size) if c >= 0 else 0 for c in fleet.class_of]
+        self.size = [round(kind.size) for kind in fleet.classes]
         self.work = 0  # places looked at: the clock of what must not depend on the machine
         self.spreads = {k for k, g in zip(fleet.class_of, fleet.spread, strict=True) if g >= 0}
-        self.changes = 0  # while it stays, what found no place finds none
-        self._next = 0
+        self.change = object()  # while it is the same, what found no place finds none
+        self._numbers = count()
         self._lowest = [0] * len(fleet.chassis)
 
     def begin(self) -> None:
@@ -117,13 +118,12 @@ class State:
 
     def open(self, chassis: int, owner: str | None, label: int | None = None) -> OpenHost:
         """A new host, under the lowest free number of its type."""
-        host = self._open(chassis, owner, label, self._next)
-        self._next += 1
+        host = self._open(chassis, owner, label, next(self._numbers))
         self._note(("open", host.id))
         return host
 
     def _open(self, chassis: int, owner: str | None, label: int | None, number: int) -> OpenHost:
-        self.changes += 1
+        self.change = object()
         if label is None:
             label = self._lowest[chassis]
             while label in self.labels[chassis]:
@@ -175,7 +175,7 @@ class State:
     def put(self, item: int, where: Where) -> None:
         choice, number, mask, start, pool = where
         self._note(("put", item))
-        self.changes += 1
+        self.change = object()
         self.work += 2
         self.standing.setdefault(kind_of(choice, pool), {})[item] = None
         host = self.hosts[number]
@@ -183,7 +183,7 @@ class State:
         if item in self.kept and self.spot(item) != self.kept[item]:
             self.moved += 1
         host.items[item] = None
-        host.content += self.size[item]
+        host.content += self.size[self.fleet.class_of[item]]
         if self.fleet.spread[item] >= 0:
             host.groups.add(self.fleet.spread[item])
         if choice.whole:
@@ -195,13 +195,15 @@ class State:
         host.take(host.chassis.node_of[gpu], choice.wanted)
         self._share(host, gpu, choice, start, pool)
 
-    def _share(self, host: OpenHost, gpu: int, choice: Choice, start: int, pool: Pool) -> None:
+    def _share(
+        self, host: OpenHost, gpu: int, choice: Choice, start: int | None, pool: Pool
+    ) -> None:
         geometry, before = self.fleet.geometries[choice.geometry], host.gpu_state[gpu]
-        if before < 0:
-            self._set_free(host, host.free & ~(1 << gpu))
-            host.gpu_mode[gpu], host.gpu_owner[gpu], before = choice.geometry, pool[1], 0
-        else:
+        if before:
             del self._bucket(host, gpu, before)[host.id, gpu]
+        else:
+            self._set_free(host, host.free & ~(1 << gpu))
+            host.gpu_mode[gpu], host.gpu_owner[gpu] = choice.geometry, pool[1]
         after = geometry.at(before, choice.part, start)
         assert after is not None, "an illegal layout"
         host.gpu_state[gpu] = after
@@ -212,14 +214,14 @@ class State:
         assert where is not None, "not placed"
         choice, number, mask, start, pool = where
         self._note(("remove", item, where))
-        self.changes += 1
+        self.change = object()
         del self.standing[kind_of(choice, pool)][item]
         host = self.hosts[number]
         if item in self.kept and self.spot(item) != self.kept[item]:
             self.moved -= 1
         self.where[item] = None
         del host.items[item]
-        host.content -= self.size[item]
+        host.content -= self.size[self.fleet.class_of[item]]
         host.groups.discard(self.fleet.spread[item])
         if choice.whole:
             for node, gpus in host.chassis.parts_of(mask):
@@ -231,17 +233,16 @@ class State:
         self._unshare(host, gpu, choice, start)
         return where
 
-    def _unshare(self, host: OpenHost, gpu: int, choice: Choice, start: int) -> None:
+    def _unshare(self, host: OpenHost, gpu: int, choice: Choice, start: int | None) -> None:
         before = host.gpu_state[gpu]
         del self._bucket(host, gpu, before)[host.id, gpu]
         after = self.fleet.geometries[choice.geometry].drop(before, choice.part, start)
+        host.gpu_state[gpu] = after
         if after:
-            host.gpu_state[gpu] = after
             self._bucket(host, gpu, after)[host.id, gpu] = None
-            return
-        host.gpu_state[gpu] = host.gpu_mode[gpu] = -1
-        host.gpu_owner[gpu] = None
-        self._set_free(host, host.free | 1 << gpu)
+        else:
+            host.gpu_mode[gpu] = host.gpu_owner[gpu] = None
+            self._set_free(host, host.free | 1 << gpu)
 
     def may_stand(self, item: int, host: OpenHost) -> bool:
         return self.fleet.spread[item] not in host.groups

@@ -12,11 +12,10 @@ from dataclasses import replace
 
 from gpuplan.fleet.problem import Placed, Problem, Request, Result, Ways
 from gpuplan.fleet.solver.classes import compile_fleet
+from gpuplan.fleet.solver.effort import MOST_CHANGES
 from gpuplan.fleet.solver.outline.formulate import Group
 from gpuplan.fleet.solver.outline.master import Outline, fewest_hosts, outline_of_ways
 from gpuplan.fleet.solver.run import pack
-
-MOST_CHANGES = 12  # packings of single changes
 
 Selection = tuple[int, ...]  # of each workload the number of its way
 AlikeRequests = dict[tuple[object, ...], list[int]]

@@ -16,12 +16,10 @@ from itertools import product
 
 from gpuplan.diagnostics import Diagnostic
 from gpuplan.frozen import frozen
-from gpuplan.placement.pools.bounded import downhill, searched
 from gpuplan.placement.pools.outcome import Outcome, Weigher
 from gpuplan.placement.pools.verdicts import alternatives
 from gpuplan.sizing.candidates.choose import shortlist
 from gpuplan.sizing.candidates.sized import Sized
-from gpuplan.sizing.decide.messages import not_all_weighed
 from gpuplan.sizing.decide.searched import Search
 from gpuplan.sizing.decide.size import finish
 from gpuplan.sizing.hardware.offers import Site
@@ -58,6 +56,8 @@ def finished(of: Joint) -> list[Answer]:
         for n, s in enumerate(of.searches)
     ]
     if of.bound < chosen.cost * (1 - WORTH_SAYING) and isinstance(answers[0], Sized):
+        from gpuplan.sizing.decide.messages import not_all_weighed
+
         part, at = 1 - of.bound / chosen.cost, of.searches[0].demand.origin
         said = (*answers[0].diagnostics, not_all_weighed(part, len(answers), at))
         answers[0] = replace(answers[0], diagnostics=said)
@@ -75,6 +75,8 @@ def bounded(searches: Sequence[Search], weigher: Weigher) -> tuple[Outcome, floa
     if math.prod(map(len, options)) <= MOST_COMBINATIONS:
         best = min((weigher(combination) for combination in product(*options)), key=_rank)
         return best, best.cost
+    from gpuplan.placement.pools.bounded import downhill, searched
+
     return searched(downhill(options, weigher), options, weigher)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from decimal import Decimal
 from functools import cached_property
 
@@ -44,7 +44,7 @@ class Bill:
         return price.value if price else 0.0
 
 
-@dataclass(frozen=True)
+@frozen
 class Outcome:
     """`needs` are the pools of the workloads (none on machines), `lacking` what is short. `bills`
     are what is paid; `budget` is what an hour of the dearest month may cost."""

@@ -10,7 +10,7 @@ import json
 import math
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache, cached_property
-from importlib.resources import files
+from pathlib import Path
 from typing import Any
 
 from gpuplan.frozen import record
@@ -23,6 +23,8 @@ from gpuplan.sizing.calibration.gaussian import (
 from gpuplan.sizing.calibration.points import Points, taker
 
 __all__ = ["Anchor", "Anchors", "Correction", "Effect", "Features", "Field", "Reach", "Term"]
+
+BUNDLED = Path(__file__).parents[1] / "data" / "anchors"
 
 
 @record
@@ -202,8 +204,7 @@ class Anchors:
 
 @cache
 def _bundled(quantity: str) -> Field:
-    path = files("gpuplan.sizing") / "data" / "anchors" / f"{quantity}.json"
-    return read(path.read_text("utf-8"))
+    return read((BUNDLED / f"{quantity}.json").read_text("utf-8"))
 
 
 def read(text: str) -> Field:

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
 
+from gpuplan.frozen import frozen
 from gpuplan.plan.model import Basis
 from gpuplan.sizing.calibration.anchors import Features, Field
 from gpuplan.sizing.evidence.formula import Formula, Ledger, Quantity, canonical, constant
@@ -84,7 +85,7 @@ class Corrected:
         return {f"{self.name}_correction": factor, f"{self.name}_floor": floor}
 
 
-@dataclass(frozen=True)
+@frozen
 class SteadyCorrection:
     """What the points of `anchors` say of the "time", or of a rate by its `name`, at `features`,
     whatever the load; nothing, and the interval is `unmeasured`, where none was measured. A

@@ -38,7 +38,7 @@ FUNCTIONS: dict[str, Callable[..., float]] = {
     "exp": math.exp,
     "norm": norm,
 }
-_ALLOWED = (
+_ALLOWED = {
     ast.Expression,
     ast.BinOp,
     ast.UnaryOp,
@@ -53,7 +53,8 @@ _ALLOWED = (
     ast.Name,
     ast.Load,
     ast.Constant,
-)
+}
+_SIZED = {ast.BinOp, ast.Constant}  # that may be too large
 
 
 MOST_CONSTANT, MOST_POWER = 1e30, 64
@@ -69,7 +70,8 @@ def _compile(expression: str) -> tuple[CodeType, tuple[str, ...]]:
         raise ValueError(f"not arithmetic: {expression}") from problem
     names: list[str] = []
     for node in ast.walk(tree):
-        if not isinstance(node, _ALLOWED) or _huge(node):
+        kind = type(node)
+        if kind not in _ALLOWED or (kind in _SIZED and _huge(node)):
             raise ValueError(f"not arithmetic: {expression}")
         if isinstance(node, ast.Name) and node.id not in FUNCTIONS and node.id not in names:
             names.append(node.id)
@@ -165,7 +167,8 @@ class Ledger:
     def derive(self, name: str, formula: Formula, **inputs: Quantity) -> Quantity:
         """Evaluate `formula` and record it as `PREFIX.name`; a later record replaces an earlier
         one of the same name."""
-        inputs |= {n: q for n, q in CONSTANTS.items() if n in formula.names and n not in inputs}
+        names = formula.names
+        inputs |= {n: CONSTANTS[n] for n in names if n in CONSTANTS and n not in inputs}
         value = evaluate(formula.expression, {k: q.value for k, q in inputs.items()})
         quantity = f"{self.prefix}.{name}"
         self.entries[quantity] = Evidence(
@@ -176,7 +179,7 @@ class Ledger:
             source=formula.source,
             inputs=tuple(
                 Input(name=n, value=inputs[n].value, unit=inputs[n].unit, source=inputs[n].source)
-                for n in formula.names
+                for n in names
             ),
         )
         return Quantity(value, formula.unit, f"quantity:{quantity}")

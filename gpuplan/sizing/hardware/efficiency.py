@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import math
 from functools import cache
-from importlib.resources import files
+from pathlib import Path
 
 from gpuplan.catalog.model import Fact, Gpu
 from gpuplan.plan.model import Shortfall
@@ -79,7 +79,7 @@ OVER_NODES = ("gb300-288gb", 9e11)
 
 @cache
 def _tables() -> dict[tuple[str, str, str, str], Row]:
-    path = files("gpuplan.sizing") / "data" / "kernels.json"
+    path = Path(__file__).parents[1] / "data" / "kernels.json"
     rows = json.loads(path.read_text("utf-8"))["rows"]
     return {(kind, gpu, engine, name): tuple(row) for kind, gpu, engine, name, *row in rows}
 

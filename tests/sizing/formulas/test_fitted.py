@@ -17,7 +17,7 @@ EXPOSED = "tensor dispatch remote gradients hidden bubble"
 SECONDS = "hop step scale host dequantize"
 FACTORS = (
     "cast routing capability superchip gpu mlperf mlperf_late release release_mixture graphs "
-    "adapter torchtune torchtitan eager mlperf_early"
+    "adapter torchtune torchtitan eager mlperf_early last"
 )
 RANGES = {
     **dict.fromkeys(RATES.split(), (0.2, 0.9)),  # of a peak
@@ -51,6 +51,11 @@ def test_kernels_were_measured_about_right() -> None:
     assert len(factors) == 5
     assert 1 < factors.pop("elementwise_factor") < 2  # of counted traffic: no kernel was measured
     assert all(0.7 < factor < 1.3 for factor in factors.values())
+
+
+def test_latent_attention_starts_two_to_three_times_the_kernels_of_another() -> None:
+    """In a prompt: it compresses, expands and rotates what others only multiply."""
+    assert 2 < 1 + serving.FACTORS["eager_latent"] < 3
 
 
 @pytest.mark.parametrize("engine", serving.ENGINE)

@@ -21,8 +21,7 @@ from gpuplan.kubernetes.routed import parts
 from gpuplan.kubernetes.scene import Scene, scene_of
 from gpuplan.kubernetes.tenants import covered
 from gpuplan.kubernetes.timing import outage
-from gpuplan.kubernetes.update.claims import delete_claim, place
-from gpuplan.plan.model import NodePool, Plan, Workload, named_hosts
+from gpuplan.plan.model import NodePool, Plan, RetainedClaim, Workload, named_hosts
 from gpuplan.render.environments import Verbatim, render
 from gpuplan.render.markdown import code, escape
 from gpuplan.units import format_bytes
@@ -220,20 +219,23 @@ def _updates(plan: Plan) -> Iterator[Section]:
         if w.task == "inference" and scene.workload.replicas == 1
     ]
     desks = [Verbatim(code(w.name)) for w in plan.workloads if w.task == "notebook"]
-    kept = [
-        Kept(
-            name=Verbatim(code(place(plan, c))),
-            size=format_bytes(c.size_bytes) + (f" × {c.pods}" if c.pods else ""),
-            forget=_shell("gpuplan", "compile", "MANIFEST", "--forget", place(plan, c)),
-            delete=_shell(*delete_claim(plan, c)),
-        )
-        for c in plan.retained_claims
-    ]
+    kept = [_kept(plan, claim) for claim in plan.retained_claims]
     maps = [_map(plan, c) for c in charts.charts(plan) if mig.pools(plan)]
     scaled = any(w.task not in RUNS for w in plan.workloads)
     if scaled or kept or maps:
         said = {"scaled": scaled, "single": single, "notebooks": desks, "kept": kept, "maps": maps}
         yield Section("Update", render("markdown", f"{TEMPLATES}/update.md.j2", **said))
+
+
+def _kept(plan: Plan, claim: RetainedClaim) -> Kept:
+    from gpuplan.kubernetes.update.claims import delete_claim, place
+
+    return Kept(
+        name=Verbatim(code(place(plan, claim))),
+        size=format_bytes(claim.size_bytes) + (f" × {claim.pods}" if claim.pods else ""),
+        forget=_shell("gpuplan", "compile", "MANIFEST", "--forget", place(plan, claim)),
+        delete=_shell(*delete_claim(plan, claim)),
+    )
 
 
 def _map(plan: Plan, chart: Chart) -> ProfileMap:

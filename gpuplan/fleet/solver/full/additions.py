@@ -8,12 +8,12 @@ from collections.abc import Iterator
 from gpuplan.fleet.problem import Addition
 from gpuplan.fleet.solver.chassis import Chassis
 from gpuplan.fleet.solver.classes import Choice, Fleet
+from gpuplan.fleet.solver.effort import LACKING_HOSTS
 from gpuplan.fleet.solver.insert import on_host, pools_of
 from gpuplan.fleet.solver.state import OpenHost, State
 
 RESOURCES = (("cpu_cores", "cores"), ("host_memory", "bytes"), ("virtual_functions", "functions"))
 MOST_ITEMS = 200  # of a request, for which hosts are counted
-MOST_HOSTS = 2_000  # that are asked what they lack
 
 
 def additions(fleet: Fleet, state: State, items: list[int]) -> tuple[Addition, ...]:
@@ -82,7 +82,7 @@ def _resource(fleet: Fleet, state: State, item: int) -> Iterator[Addition]:
     """The smallest part of what the item wants that one host lacks, where it lacks nothing else."""
     lacking = [
         (missing / wanted, host.id, n, missing)
-        for host in list(state.hosts.values())[:MOST_HOSTS]
+        for host in list(state.hosts.values())[:LACKING_HOSTS]
         if state.may_stand(item, host)
         for choice in fleet.classes[fleet.class_of[item]].choices
         if choice.chassis == host.chassis.index

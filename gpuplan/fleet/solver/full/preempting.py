@@ -5,11 +5,11 @@ from __future__ import annotations
 
 from gpuplan.fleet.problem import Moved, Placed, Preemption
 from gpuplan.fleet.solver.answer import placed_at
+from gpuplan.fleet.solver.effort import PREEMPTED_HOSTS
 from gpuplan.fleet.solver.full.yielding import Left, left_over, order_of, placed_on
 from gpuplan.fleet.solver.improve import Packer, unplaced
 from gpuplan.fleet.solver.state import OpenHost
 
-MOST_HOSTS = 200  # that are emptied of lower ones, for one item
 MOST_PROPOSALS = 100
 
 Plan = tuple[Left, int, int]  # GPUs that are stopped, by priority; moves; host
@@ -43,7 +43,7 @@ def _best(packer: Packer, item: int) -> Plan | None:
         if host.chassis.index in kinds and (lower := _lower(packer, item, host))
     ]
     plans: list[Plan] = []
-    for _, number in sorted(hosts)[:MOST_HOSTS]:
+    for _, number in sorted(hosts)[:PREEMPTED_HOSTS]:
         state.begin()
         gone = _make_room(packer, item, state.hosts[number])
         if gone is not None:

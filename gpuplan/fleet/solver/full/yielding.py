@@ -10,11 +10,11 @@ from itertools import islice
 
 from gpuplan.fleet.problem import PRIORITIES
 from gpuplan.fleet.solver.classes import Fleet
+from gpuplan.fleet.solver.effort import YIELDING_HOSTS
 from gpuplan.fleet.solver.improve import Packer, open_all, unplaced
 from gpuplan.fleet.solver.insert import on_host, open_for
 from gpuplan.fleet.solver.state import OpenHost
 
-MOST_TRIALS = 3_000  # hosts that are emptied for one that has no place
 RANKS = range(len(PRIORITIES) - 1, -2, -1)
 
 Left = tuple[Fraction, ...]  # GPUs that found no place, of the highest priority first
@@ -29,15 +29,16 @@ def left_over(fleet: Fleet, items: Iterable[int]) -> Left:
 
 def give_way(packer: Packer) -> None:
     """Those that have no place take one where others leave that count less."""
-    fleet, trials, failed = packer.fleet, 0, set[tuple[int, int]]()
+    fleet, failed = packer.fleet, set[tuple[int, int]]()
+    trials = 0
     order = partial(order_of, fleet)
     waiting = sorted(unplaced(fleet, packer.state), key=order)
-    while waiting and trials < MOST_TRIALS:
+    while waiting and trials < YIELDING_HOSTS:
         item = waiting.pop(0)
         kind = (fleet.class_of[item], fleet.rank(item))
         if kind in failed:
             continue
-        for host in islice(_hosts(packer, item), MOST_TRIALS - trials):
+        for host in islice(_hosts(packer, item), YIELDING_HOSTS - trials):
             trials += 1
             gone = _instead(packer, item, host)
             if gone is not None:

@@ -7,13 +7,11 @@ from collections.abc import Mapping
 from math import floor
 
 from gpuplan.fleet.solver.classes import Fleet
+from gpuplan.fleet.solver.effort import CONTENT_WORK, LEAST_GAIN, STILL, Turns, rounded_at_once
 from gpuplan.fleet.solver.nodes.contents import Content, NodeSite, Sites
 from gpuplan.fleet.solver.nodes.cover import Answer, Cover, HostKind
 from gpuplan.fleet.solver.nodes.pricing import Pricing
 
-LEAST = 1e-4  # USD per hour that a content has to gain
-WORK = 50_000  # columns of knapsacks that are solved, once for all and in each choice
-STILL = 0.9  # of a content's worth that must be left where it is rounded up beside others
 WHOLE = 1e-6
 
 
@@ -22,30 +20,26 @@ class Generator:
         self.fleet, self.cover = fleet, cover
         most = limits(fleet)
         self.priced = {s: Pricing(fleet, s, loads, most) for s, loads in sites.inside.items()}
-        self.fruitless = dict.fromkeys(self.priced, 0)
         self.low: dict[HostKind, int] = {}
         self.closed = False
         self.work = 0
 
     def generate(self, enough: float) -> Answer:
         """Until the cost is `enough`, no site has a content that gains, or the work is done; the
-        last answer. A site that had none is asked less often."""
-        self.work, turn, every = WORK, 0, False
-        answer = self.cover.solve()
+        last answer."""
+        self.work = CONTENT_WORK
+        turns, answer = Turns(self.priced), self.cover.solve()
         while self.work > 0 and answer.objective > enough:
-            added = 0
-            for site in self.priced:
-                if not every and turn % (1 + 2 * self.fruitless[site]):
-                    continue
-                if self._price(site, answer, self.cover.left):
+            for site in turns.asked():
+                gained = self._price(site, answer, self.cover.left)
+                turns.told(site, gained=gained)
+                if gained:
                     answer = self.cover.solve()
-                    added += 1
             if self.cover.cut(answer.values):
                 answer = self.cover.solve()
-            elif every and not added:
+            elif turns.fruitless:
                 break
-            every = not added
-            turn += 1
+            turns.end()
         return answer
 
     def _price(self, site: NodeSite, answer: Answer, most: Mapping[int, int]) -> bool:
@@ -53,10 +47,8 @@ class Generator:
         if self.work <= 0:
             return False
         self.work -= self.priced[site].size
-        content = self.priced[site].best(answer.at(site[0]), most, answer.price[site] + LEAST)
-        added = content is not None and self.cover.add(content)
-        self.fruitless[site] = 0 if added else self.fruitless[site] + 1
-        return added
+        content = self.priced[site].best(answer.at(site[0]), most, answer.price[site] + LEAST_GAIN)
+        return content is not None and self.cover.add(content)
 
     def pay(self, hosts: Mapping[HostKind, int], *, closed: bool) -> None:
         """So many hosts of each type and owner; what they have may be used as it is. `closed`: and
@@ -70,7 +62,7 @@ class Generator:
         """So many of each content that all is covered, as far as hosts go. Of those that are
         fractional a part is rounded up, the fullest first; contents for what is left come between.
         """
-        self.work, cover = WORK, self.cover
+        self.work, cover = CONTENT_WORK, self.cover
         while any(cover.left.values()):
             answer = cover.solve()
             if cover.cut(answer.values):
@@ -92,7 +84,7 @@ class Generator:
         that they cover is left."""
         cover, taken = self.cover, 0
         for _, column in positive:
-            if taken >= max(1, int(len(positive) * part)):
+            if taken >= rounded_at_once(len(positive), part):
                 break
             least = STILL * cover.worth(column, worth)
             if taken and cover.worth(column, worth, cover.left) < least:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from gpuplan.fleet.solver.classes import Fleet
+from gpuplan.fleet.solver.effort import ENOUGH, starts
 from gpuplan.fleet.solver.improve import Packer, unplaced
 from gpuplan.fleet.solver.nodes.contents import Content, Sites, sites_of
 from gpuplan.fleet.solver.nodes.cover import Cover
@@ -15,12 +16,6 @@ from gpuplan.fleet.solver.nodes.seen import contents_of
 from gpuplan.fleet.solver.outline.formulate import SCALE
 from gpuplan.fleet.solver.outline.master import Outline
 from gpuplan.fleet.solver.state import State
-
-ENOUGH = 1.0005  # of the bound: contents that come then gain less than rounding loses
-# Starts: whether no hosts but those of the outline are had, and the part of the fractional contents
-# that is rounded up in one step. Each has the contents found before it.
-STARTS = ((True, 0.15), (False, 0.5))
-FEW = 2000  # items, up to which there is a second start
 
 
 def by_nodes(
@@ -38,7 +33,7 @@ def by_nodes(
     if sites.whole and answer.objective > enough and not unplaced(fleet, start.state):
         bound = max(bound, proven(generator, answer, start.state.cost))
     packers: list[Packer] = []
-    for closed, part in STARTS if len(fleet.request) <= FEW else STARTS[:1]:
+    for closed, part in starts(len(fleet.request)):
         contents |= dict.fromkeys(generator.cover.contents.values())
         generator.cover = _cover(fleet, sites, contents)
         generator.pay(least.hosts, closed=closed)

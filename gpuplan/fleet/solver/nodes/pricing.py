@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from gpuplan.fleet.solver.classes import Fleet, Pool
+from gpuplan.fleet.solver.effort import CONTENT_GAP, CONTENT_NODES, PROOF_GAP, PROOF_NODES
 from gpuplan.fleet.solver.model import Columns, Program, Solved, solve
 from gpuplan.fleet.solver.nodes.contents import Content, Item, NodeSite, Shared, Slot
 from gpuplan.fleet.solver.outline.formulate import Load, chosen_layouts, slot_list
-
-GAP, NODES = 1e-3, 100  # of the search for one content
-PROOF_GAP, PROOF_NODES = 1e-5, 200  # of the search that proves that there is no better
 
 SlotsOf = tuple[Pool, int]  # pool, geometry
 
@@ -81,7 +79,7 @@ class Pricing:
         """The content, if it is worth more than `least`. `left`: items of each class."""
         kinds = [load.kind.index for load in self.loads]
         upper = [min(self.most[kind], left[kind]) for kind in kinds]
-        answer = self._search(worth, upper, least, GAP, NODES)
+        answer = self._search(worth, upper, least, CONTENT_GAP, CONTENT_NODES)
         if answer is None:
             return None
         near, costs, solved = answer

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 
+from gpuplan.fleet.solver.effort import SEAT_LOOKS
 from gpuplan.fleet.solver.insert import on_host
 from gpuplan.fleet.solver.nodes.contents import Content, Item, NodeSite
 from gpuplan.fleet.solver.state import OpenHost, State
 
-LOOKS = 40  # contents that are compared for a node
-
 Queues = dict[int, list[int]]  # items of each class that have no place yet
-Starts = dict[tuple[object, ...], list[tuple[int, int]]]  # GPU and start, by pool, geometry, part
+# GPU and start, by pool, geometry, part
+Starts = dict[tuple[object, ...], list[tuple[int, int | None]]]
 
 
 def seat(state: State, chosen: Sequence[tuple[Content, int]], queues: Queues) -> None:
@@ -38,7 +39,7 @@ def _fill(state: State, host: OpenHost, kinds: dict[int, list[Content]], queues:
             fit = [n for n, content in enumerate(contents) if content.spans <= len(nodes)]
             if not fit:
                 break
-            content = contents.pop(_suiting(state, host, contents, fit[:LOOKS], queues))
+            content = contents.pop(_suiting(state, host, contents, fit[:SEAT_LOOKS], queues))
             if content.spans > 1:
                 nodes = nodes[content.spans :]
                 _across(state, host, content.items[0], queues)
@@ -79,11 +80,8 @@ def _next(state: State, host: OpenHost, queue: list[int]) -> int | None:
     spread = state.fleet.spread
     if queue and state.fleet.class_of[queue[0]] not in state.spreads:
         return queue.pop(0)
-    sizes: dict[int, int] = {}
-    for item in queue:
-        if spread[item] >= 0:
-            sizes[spread[item]] = sizes.get(spread[item], 0) + 1
-    fit = [(-sizes.get(spread[i], 1), n) for n, i in enumerate(queue) if state.may_stand(i, host)]
+    sizes = Counter(spread[item] for item in queue if spread[item] >= 0)
+    fit = [(-max(1, sizes[spread[i]]), n) for n, i in enumerate(queue) if state.may_stand(i, host)]
     return queue.pop(min(fit)[1]) if fit else None
 
 
@@ -104,7 +102,7 @@ def _node(state: State, host: OpenHost, node: int, content: Content, queues: Que
         for _ in range(item.number):
             mask = host.chassis.pick(host.free & host.chassis.masks[node], item.choice.gpus)
             if mask:
-                _put(state, (host, node), item, queues, (mask, -1))
+                _put(state, (host, node), item, queues, (mask, None))
     slots = _slots(host, node, content)
     for item in content.items:
         free = slots.get((item.pool, item.choice.geometry, item.choice.part), [])
@@ -114,7 +112,7 @@ def _node(state: State, host: OpenHost, node: int, content: Content, queues: Que
 
 
 def _put(
-    state: State, on: tuple[OpenHost, int], item: Item, queues: Queues, at: tuple[int, int]
+    state: State, on: tuple[OpenHost, int], item: Item, queues: Queues, at: tuple[int, int | None]
 ) -> bool:
     """One more of a class on GPUs of a node, from a start; False where nobody of it may."""
     host, node = on

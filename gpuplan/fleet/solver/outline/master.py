@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from math import ceil, gcd
 
 from gpuplan.fleet.solver.classes import Fleet
+from gpuplan.fleet.solver.effort import WAY_NODES, is_small, searched
 from gpuplan.fleet.solver.model import CUT_SHORT, Solved, solve, without_integers
 from gpuplan.fleet.solver.outline.formulate import (
     EPSILON,
@@ -20,9 +21,6 @@ from gpuplan.fleet.solver.outline.formulate import (
 )
 from gpuplan.fleet.solver.outline.tighten import tighten
 
-SMALL = 200  # items; every column of the model is then an integer
-GAP, SMALL_GAP = 4e-3, 1e-4
-NODES, SMALL_NODES, WAY_NODES = 10, 30, 200
 SLACK = 1e-7  # of the solver's bound, for its tolerances
 
 
@@ -51,7 +49,7 @@ def outline(
     demand = [len(items.get(kind.index, ())) for kind in fleet.classes]
     model = formulate(fleet, demand, available, whole=whole)
     tighten(model, items)
-    gap, nodes = (SMALL_GAP, SMALL_NODES) if whole else (GAP, NODES)
+    gap, nodes = searched(whole=whole)
     solved = solve(model.columns, gap=gap, nodes=nodes)
     return _read(model, solved)
 
@@ -60,9 +58,9 @@ def outline_of_ways(fleet: Fleet, demand: list[int], groups: Sequence[Group]) ->
     """The answer over all ways that workloads may run in, on top of `demand` of each class."""
     available = [chassis.available for chassis in fleet.chassis]
     items = sum(demand) + sum(g.number * max(sum(w.values()) for w in g.ways) for g in groups)
-    whole = items <= SMALL
+    whole = is_small(items)
     model = formulate(fleet, demand, available, whole=whole, groups=groups)
-    gap, nodes = (SMALL_GAP, WAY_NODES) if whole else (GAP, NODES)
+    gap, nodes = searched(whole=whole, most=WAY_NODES)
     solved = solve(model.columns, gap=gap, nodes=nodes)
     return _read(model, solved)
 

@@ -6,11 +6,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from gpuplan.fleet.solver.classes import Class, Fleet, Pool
+from gpuplan.fleet.solver.effort import CUT_ROUNDS, CUT_SMALL
 from gpuplan.fleet.solver.model import Relaxation
 from gpuplan.fleet.solver.outline.formulate import Load, Model, slot_list
 
-ROUNDS = 6
-SMALL = 300  # items
 Items = dict[int, list[int]]
 Own = tuple[int, Load]  # a column of a class, and what it means
 OnGpus = tuple[int, Pool, int, int]  # chassis, pool, geometry, part
@@ -51,7 +50,7 @@ def tighten(model: Model, items: Items) -> None:
             alone, own = len(items[kind.index]) - sum(sizes), loads.get(kind.index, [])
             limits += _limits(model, kind, own, alone, sizes)
             limits += _on_gpus(own, gpus, alone, sizes)
-    if sum(model.demand) <= SMALL:
+    if sum(model.demand) <= CUT_SMALL:
         for limit in limits:
             for hosts in range(limit.sizes[-1]):
                 _tangent(model, limit, hosts)
@@ -62,7 +61,7 @@ def tighten(model: Model, items: Items) -> None:
 
 def _cut_all(model: Model, limits: list[Limit]) -> None:
     relaxed = Relaxation(model.columns)
-    for _ in range(ROUNDS):
+    for _ in range(CUT_ROUNDS):
         values = relaxed.values()
         if not sum(_cut(model, limit, values) for limit in limits) + _cut_nodes(model, values):
             return

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+from gpuplan.frozen import frozen
 from gpuplan.plan.model import Metric, ResourceUse, Training
 from gpuplan.sizing.ask.demand import Demand
 from gpuplan.sizing.candidates.choose import Candidate
@@ -23,7 +23,7 @@ _UNITS = {
 STORAGE = "`platform.storage.bandwidth` is not stated"
 
 
-@dataclass(frozen=True)
+@frozen
 class Gathered:
     """A candidate whose numbers stand in `ledger`; `training` are the settings of a run."""
 

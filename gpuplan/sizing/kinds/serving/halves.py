@@ -75,7 +75,7 @@ def _fewer(replica: Replica, most: PoolReplica) -> Iterator[PoolReplica]:
     sequences = most.sequences
     while sequences > 1:
         sequences = sequences * 3 // 4
-        yield _decoding(replica, max(sequences, 1))
+        yield _decoding(replica, sequences)
 
 
 def decoding(replica: Replica) -> PoolReplica | None:

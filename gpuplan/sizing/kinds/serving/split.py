@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from decimal import Decimal
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from gpuplan.plan.records import Split
 from gpuplan.sizing.ask.demand import LanguageDemand, ServingDemand
@@ -19,11 +19,12 @@ from gpuplan.sizing.evidence.formula import canonical
 from gpuplan.sizing.evidence.intervals import estimate, inverse
 from gpuplan.sizing.hardware.devices import fabric_rate
 from gpuplan.sizing.hardware.offers import GpuOffer, Site
-from gpuplan.sizing.kinds.serving.halves import decoders, halves
 from gpuplan.sizing.kinds.serving.nodes import possible
-from gpuplan.sizing.kinds.serving.pairs import Pair, anywhere, in_each, pairs
 from gpuplan.sizing.kinds.serving.search import replicas, sized_rate
 from gpuplan.sizing.physics.serving.replica import Replica
+
+if TYPE_CHECKING:
+    from gpuplan.sizing.kinds.serving.pairs import Pair
 
 Over = Literal["links", "fabric"]
 
@@ -31,6 +32,9 @@ Over = Literal["links", "fabric"]
 def split(demand: LanguageDemand, offer: GpuOffer, site: Site) -> Split | None:
     """The pools that serve most on all nodes of `offer`; None where one half or the other fits
     nowhere."""
+    from gpuplan.sizing.kinds.serving.halves import decoders, halves
+    from gpuplan.sizing.kinds.serving.pairs import pairs
+
     nodes, room = offer.node_count, offer.gpus_per_node
     assert nodes is not None, "capacities are asked of nodes"
     made = _made(demand, offer, site)
@@ -64,6 +68,9 @@ def cheaper(demand: ServingDemand, site: Site, winner: Candidate) -> Split | Non
 def _least(demand: ServingDemand, offer: GpuOffer, site: Site) -> Split | None:
     """The pools on the fewest nodes of `offer` that serve the load; of equals those on fewest
     GPUs."""
+    from gpuplan.sizing.kinds.serving.halves import decoders, halves
+    from gpuplan.sizing.kinds.serving.pairs import anywhere, in_each
+
     made, room = _made(demand, offer, site), offer.gpus_per_node
     if not made:
         return None
