@@ -2,7 +2,7 @@
 PYTHON ?= $(if $(wildcard .venv/bin/python),.venv/bin/python,python3)
 EXAMPLES = $(sort $(wildcard examples/*.yaml))
 
-.PHONY: check format lint types contracts test generate examples efficiencies calibrate anchors accuracy refitted widths submissions engines engines-full operators kubelet nova engine-parsers engine-arguments generated cluster guest pulumi-up catalog ansible apptainer bench orders mutants torture audit
+.PHONY: check format lint types contracts test generate examples efficiencies calibrate anchors accuracy refitted widths submissions references engines engines-full operators kubelet nova engine-parsers engine-arguments generated cluster guest pulumi-up catalog ansible apptainer bench orders mutants torture audit
 
 check: lint types contracts test
 
@@ -66,6 +66,7 @@ refitted:
 	PYTHONPATH=. $(PYTHON) bench/unseen_own.py $(SERVED) > docs/accuracy/refitted_own.md
 	PYTHONPATH=. $(PYTHON) bench/unseen_rates.py $(POINTS) > docs/accuracy/refitted_rates.md
 	PYTHONPATH=. $(PYTHON) bench/sources.py $(SERVED) > docs/accuracy/apart.md
+	PYTHONPATH=. $(PYTHON) bench/sources_rates.py $(POINTS) > docs/accuracy/apart_rates.md
 
 # Surfaces of measured kernels, from the tables of the wheel aiconfigurator-core, unpacked (pandas,
 # pyarrow, scipy); then the constants of the serving model, which hold for these surfaces (scipy).
@@ -98,6 +99,10 @@ apptainer:
 # How submissions of MLPerf Training were configured, from clones of the results' repositories.
 submissions:
 	$(PYTHON) bench/submissions.py $(CHECKOUTS)
+
+# Samples to the target of its references, from a clone of mlcommons/logging.
+references:
+	PYTHONPATH=. $(PYTHON) bench/references.py $(CHECKOUT)
 
 # etcd, kube-apiserver, kube-controller-manager from Go modules; kubectl and helm from a wheel.
 engines:

@@ -77,6 +77,7 @@ START: dict[str, tuple[float, float, str]] = {
     "remote": (0.7, 0.4, "and between domains"),
     "remote.plain": (2.4, 0.3, "and without a dispatcher that sends once a node"),
     "hop": (0.76e-3, 0.5, "seconds a micro-batch and virtual stage"),
+    "last": (1.0, 0.2, "part of the output layer for which other stages wait"),
     "bubble": (0.97, 0.1, "part of the ideal pipeline bubble"),
     "gradients": (0.3, 0.5, "exposed part of the exchange of gradients"),
     "hidden": (0.6, 0.15, "part of a step behind which ZeRO-3's exchange hides"),

@@ -71,6 +71,7 @@ STARTS: dict[str, Start] = {
         "waiting": (1.0, 0.5),
         "server": (0.9, 0.2),
         "interactive": (0.9, 0.2),
+        "round_gain": (1.0, 0.05),  # on the rate, a round
     },
 }
 ANSWERS: dict[str, Answer] = {

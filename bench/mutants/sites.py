@@ -137,7 +137,7 @@ def mutants(code: str, path: str, known: dict[str, Operator] | None = None) -> I
                 left_out = _unnoticeable(node) or (solver and _effort(node))
                 left_out = left_out or (name in _EDGES and _tolerated(node))
                 left_out = left_out or (solver and name in _CLOSE and _timed(node))
-                left_out = left_out or (name in _BESIDE and _beside(node, efforts))
+                left_out = left_out or (solver and name in _BESIDE and _beside(node, efforts))
                 if not left_out and not (n and _first_element(node)):
                     yield Mutant(path, line, column, name, seen[name])
                 seen[name] += 1
@@ -181,13 +181,17 @@ def _efforts(code: str) -> set[str]:
 
 
 def _beside(node: Any, efforts: set[str]) -> bool:
-    """Whether it is the sign, or the number, beside something of `efforts`."""
+    """Whether it is the sign, or the number, beside something of `efforts` or a draw by chance."""
     if node.type == "comparison":
         near = node.children
     else:
         sign = node.get_previous_sibling() if node.type == "number" else node
         near = [sign and sign.get_previous_sibling(), sign and sign.get_next_sibling()]
-    return any(each is not None and each.get_first_leaf().value in efforts for each in near)
+    return any(
+        each is not None
+        and (each.get_first_leaf().value in efforts or _CHANCE.match(each.get_code().strip()))
+        for each in near
+    )
 
 
 def _timed(node: Any) -> bool:

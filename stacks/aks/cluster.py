@@ -68,11 +68,11 @@ tenant_support_quota = k8s.core.v1.ResourceQuota(
     ),
     spec=k8s.core.v1.ResourceQuotaSpecArgs(
         hard={
-            "requests.nvidia.com/gpu": "33",
+            "requests.nvidia.com/gpu": "65",
             "requests.storage": "1499Gi",
             # the sum over the tenant's pods, 8 more and 32 GiB for those without GPUs
-            "requests.cpu": "206",
-            "requests.memory": "1392Gi",
+            "requests.cpu": "398",
+            "requests.memory": "2672Gi",
         },
     ),
     opts=pulumi.ResourceOptions(provider=provider, depends_on=[tenant_support_namespace]),

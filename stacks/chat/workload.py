@@ -93,7 +93,7 @@ k8s.apps.v1.Deployment(
         strategy=k8s.apps.v1.DeploymentStrategyArgs(
             type="RollingUpdate",
             # no GPU is spare: the one pod goes before its successor comes, so an update is an
-            # outage, of 25 min at the worst
+            # outage, of 24 min at the worst
             rolling_update=k8s.apps.v1.RollingUpdateDeploymentArgs(max_surge=0, max_unavailable=1),
         ),
         # the start-up probe's time, and before it 1800 s for the image, the volume and the node's
@@ -108,7 +108,7 @@ k8s.apps.v1.Deployment(
                 # a Service called like the engine would set variables that the engine reads
                 enable_service_links=False,
                 priority_class_name="chat-normal",
-                termination_grace_period_seconds=80,
+                termination_grace_period_seconds=76,
                 node_selector={
                     "nvidia.com/gpu.product": "NVIDIA-L40S",
                     "node.kubernetes.io/instance-type": "g6e.2xlarge",
@@ -137,14 +137,14 @@ k8s.apps.v1.Deployment(
                             # 15 GiB of weights
                             "--tensor-parallel-size=1",
                             "--max-model-len=6144",
-                            # requests at once; their KV cache takes 16 GiB of a GPU
-                            "--max-num-seqs=120",
+                            # requests at once; their KV cache takes 17.1 GiB of a GPU
+                            "--max-num-seqs=129",
                             "--max-num-batched-tokens=3072",
                             # 40.5 GiB of 45 GiB
                             "--gpu-memory-utilization=0.9",
                             "--kv-cache-dtype=auto",
                             # an answer of 600 tokens, as 95 % are at most, is finished
-                            "--shutdown-timeout=35",
+                            "--shutdown-timeout=31",
                         ],
                         env=[
                             k8s.core.v1.EnvVarArgs(name="HOME", value="/scratch"),

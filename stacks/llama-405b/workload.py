@@ -111,7 +111,7 @@ k8s.apiextensions.CustomResource(
                     # a Service called like the engine would set variables that the engine reads
                     "enableServiceLinks": False,
                     "priorityClassName": "llama-405b-high",
-                    "terminationGracePeriodSeconds": 187,
+                    "terminationGracePeriodSeconds": 173,
                     "nodeSelector": {"nvidia.com/gpu.product": "NVIDIA-H100-80GB-HBM3"},
                     "affinity": {
                         # nodes of one switch, as far as there are some
@@ -149,8 +149,8 @@ k8s.apiextensions.CustomResource(
                                 "--tensor-parallel-size=4",
                                 "--pipeline-parallel-size=2",
                                 "--max-model-len=20480",
-                                # requests at once; their KV cache takes 17.8 GiB of a GPU
-                                "--max-num-seqs=66",
+                                # requests at once; their KV cache takes 19.3 GiB of a GPU
+                                "--max-num-seqs=72",
                                 "--max-num-batched-tokens=9216",
                                 # 71.7 GiB of 79.6 GiB
                                 "--gpu-memory-utilization=0.9",
@@ -161,7 +161,7 @@ k8s.apiextensions.CustomResource(
                                 "--master-port=29501",
                                 "--node-rank=0",
                                 # an answer of 1,000 tokens, as 95 % are at most, is finished
-                                "--shutdown-timeout=142",
+                                "--shutdown-timeout=128",
                             ],
                             "env": [
                                 {"name": "HOME", "value": "/scratch"},
@@ -254,7 +254,7 @@ k8s.apiextensions.CustomResource(
                     # a Service called like the engine would set variables that the engine reads
                     "enableServiceLinks": False,
                     "priorityClassName": "llama-405b-high",
-                    "terminationGracePeriodSeconds": 187,
+                    "terminationGracePeriodSeconds": 173,
                     "nodeSelector": {"nvidia.com/gpu.product": "NVIDIA-H100-80GB-HBM3"},
                     "affinity": {
                         # nodes of one switch, as far as there are some
@@ -292,8 +292,8 @@ k8s.apiextensions.CustomResource(
                                 "--tensor-parallel-size=4",
                                 "--pipeline-parallel-size=2",
                                 "--max-model-len=20480",
-                                # requests at once; their KV cache takes 17.8 GiB of a GPU
-                                "--max-num-seqs=66",
+                                # requests at once; their KV cache takes 19.3 GiB of a GPU
+                                "--max-num-seqs=72",
                                 "--max-num-batched-tokens=9216",
                                 # 71.7 GiB of 79.6 GiB
                                 "--gpu-memory-utilization=0.9",
@@ -321,7 +321,7 @@ k8s.apiextensions.CustomResource(
                                 "preStop": {
                                     "sleep": {
                                         # until the leader has answered what is at work
-                                        "seconds": 157,
+                                        "seconds": 143,
                                     },
                                 },
                             },

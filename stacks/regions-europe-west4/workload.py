@@ -171,7 +171,7 @@ k8s.batch.v1.Job(
         template=k8s.core.v1.PodTemplateSpecArgs(
             metadata=k8s.meta.v1.ObjectMetaArgs(
                 labels=tune_labels,
-                annotations={"gpuplan.dev/config": "821d64f5"},
+                annotations={"gpuplan.dev/config": "7725d8e1"},
             ),
             spec=k8s.core.v1.PodSpecArgs(
                 service_account_name="tune",
@@ -390,7 +390,7 @@ k8s.apps.v1.StatefulSet(
                 # a Service called like the engine would set variables that the engine reads
                 enable_service_links=False,
                 priority_class_name="regions-europe-west4-normal",
-                termination_grace_period_seconds=76,
+                termination_grace_period_seconds=75,
                 topology_spread_constraints=[
                     k8s.core.v1.TopologySpreadConstraintArgs(
                         max_skew=1,
@@ -431,14 +431,15 @@ k8s.apps.v1.StatefulSet(
                             # 4.23 GiB of weights on each of 2 GPUs
                             "--tensor-parallel-size=2",
                             "--max-model-len=6144",
-                            # requests at once; their KV cache takes 4.56 GiB of a GPU
-                            "--max-num-seqs=66",
+                            # requests at once; their KV cache takes 4.88 GiB of a GPU
+                            "--max-num-seqs=71",
                             "--max-num-batched-tokens=3072",
                             # 20.1 GiB of 22.4 GiB
                             "--gpu-memory-utilization=0.9",
                             "--kv-cache-dtype=auto",
-                            # an answer of 600 tokens, as 95 % are at most, is finished
-                            "--shutdown-timeout=31",
+                            # an answer of 600 tokens, as 95 % are at most, is finished; 30 s are
+                            # the least
+                            "--shutdown-timeout=30",
                         ],
                         env=[
                             k8s.core.v1.EnvVarArgs(name="HOME", value="/scratch"),

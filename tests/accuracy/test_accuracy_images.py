@@ -6,7 +6,7 @@ from typing import Any, cast
 
 import pytest
 
-from gpuplan.accuracy.metrics.benchmarks import CONVERGENCE, STEP
+from gpuplan.accuracy.metrics.benchmarks import CONVERGENCE, STEP, Load, reference
 from gpuplan.accuracy.metrics.video import DIVIDED
 from gpuplan.accuracy.predict import reckon
 from gpuplan.accuracy.reckon import Reckoned
@@ -165,14 +165,28 @@ def test_a_step_of_mlperf_training_is_its_samples_and_what_grows_with_the_gpus()
     few = STEP(step | {"gpus": 4.0})
     assert few["step_seconds"] == pytest.approx(2 * (160 * 0.004 + 0.01))
     numbers = {
-        "base_samples": 1000.0,
+        "reference_samples": 2000.0,
+        "excess": 1.1,
         "precision_samples": 1.5,
-        "round_samples": 0.5,
-        "global_batch": 300.0,
-        "critical_batch": 100.0,
-        "base_batch": 100.0,
         "samples_per_second": 3.0,
     }
     values = CONVERGENCE(numbers)
-    assert values["samples_needed"] == 1500
-    assert values["seconds_to_train"] == 500
+    assert values["samples_needed"] == pytest.approx(3300)
+    assert values["seconds_to_train"] == pytest.approx(1100)
+
+
+@pytest.mark.parametrize(
+    ("of_round", "batch", "samples"),
+    [
+        (4.0, 256, 2561066),  # the smallest batch of the round has 384
+        (4.1, 256, 2048000),
+        (5.1, 256, 1706667),  # what 5.0 found
+        (5.0, 3000, 4002690),  # no larger one
+        (5.0, 768, 2471000),
+    ],
+)
+def test_samples_to_the_target_are_of_the_reference(
+    of_round: float, batch: float, samples: float
+) -> None:
+    load = Load(benchmark="sd", gpus=8, batch=batch, round=of_round, software="usual")
+    assert reference(load) == pytest.approx(samples, rel=2e-3)

@@ -29,7 +29,7 @@ from gpuplan.fleet.solver.run import construct
 from gpuplan.fleet.solver.state import State
 from gpuplan.sharing.geometry import reachable
 from gpuplan.sharing.modes import Mode
-from tests.fleet.test_packing_core import GB, SEVEN, UNIFORM, USD, ask, problem
+from tests.fleet.test_packing_core import GB, SEVEN, UNIFORM, USD, ask, host, problem, whole
 from tests.fleet.test_packing_tight import tight
 from tests.support.packing_check import faults
 
@@ -306,8 +306,8 @@ def test_an_answer_is_one_of_hosts_that_there_are_and_its_worths_pay_for_its_con
         cover, fleet = made.cover, made.fleet
         answer = made.generate(0.0)
         assert min(answer.values) >= -1e-6
-        for host, column in cover.hosts.items():
-            most = cover.available[host[0]]
+        for at, column in cover.hosts.items():
+            most = cover.available[at[0]]
             assert answer.values[column] <= (float("inf") if most is None else most) + 1e-6
         for site, price in answer.price.items():
             of = [(c, each) for c, each in cover.contents.items() if each.site == site]
@@ -368,6 +368,23 @@ def chosen_of(
     made.pay(paid, closed=closed)
     hosts = hosts_of(made, made.choose(0.5))
     return made, hosts, Counter({owner: n for (_, owner), n in paid.items()})
+
+
+@pytest.mark.parametrize("closed", [True, False])
+def test_hosts_of_a_type_that_the_outline_has_none_of_are_not_had_or_paid(closed: bool) -> None:
+    """Four items on hosts of two, of which one is paid: the others are left, or pay another."""
+    kinds = host(nodes=(2,)), host("dear", "big", nodes=(2,), cost=3 * USD)
+    asked = problem(kinds, ask("w", 4, whole(1), whole(1, gpu="big")))
+    fleet = compile_fleet(asked)
+    sites = sites_of(whole_outline(fleet).model)
+    made = Generator(fleet, sites, Cover(fleet, [None, None], sites.all))
+    made.generate(0.0)
+    made.pay({(0, None): 1}, closed=closed)
+    chosen = Counter[int]()
+    for content, number in made.choose(0.5):
+        chosen[content.site[0]] += number
+    assert chosen == ({0: 1} if closed else {0: 2})
+    assert made.cover.left == {0: 2 if closed else 0}
 
 
 @pytest.mark.parametrize("seed", range(12))
@@ -495,17 +512,17 @@ def test_the_contents_of_a_packing_are_what_stands_on_each_node(number: int) -> 
     seen = list(contents_of(packer.state))
     assert len(seen) == len(set(seen))
     nodes = Counter[tuple[tuple[int, str | None, int], tuple[tuple[int, int], ...], int]]()
-    for host in packer.state.hosts.values():
-        for mask, kind in zip(host.chassis.masks, host.chassis.kind_of, strict=True):
+    for here in packer.state.hosts.values():
+        for mask, kind in zip(here.chassis.masks, here.chassis.kind_of, strict=True):
             stand = [
                 (fleet.class_of[i], w[2])
-                for i in host.items
+                for i in here.items
                 if (w := packer.state.where[i]) is not None and w[2] & mask
             ]
             counts = Counter(number for number, _ in stand)
             gpus = sum((1 << n) & mask > 0 for n in range(12) if any(m >> n & 1 for _, m in stand))
             if counts:
-                site = (host.chassis.index, host.owner, kind)
+                site = (here.chassis.index, here.owner, kind)
                 nodes[site, tuple(sorted(counts.items())), gpus] += 1
     told = {(c.site, tuple(sorted(c.counts.items())), c.gpus) for c in seen}
     assert told == set(nodes)

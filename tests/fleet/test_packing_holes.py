@@ -118,7 +118,7 @@ def test_of_all_holes_for_a_choice_it_is_the_tightest(seed: int) -> None:
         where = find(state, item, choice, pool)
         assert stands_tightest(state, (item, choice, pool), list(state.hosts.values()), where)
         if where is not None and choice.whole:
-            assert where[3] == -1, "whole GPUs have no start"
+            assert where[3] is None, "whole GPUs have no start"
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -135,7 +135,7 @@ def test_of_the_holes_of_one_host_a_part_takes_the_tightest(seed: int) -> None:
             elif state.may_stand(item, host):
                 room = holes(state, item, choice, pool, [host])
                 assert (where is not None) == bool(room or spans(state, item, choice, pool, host))
-                assert where is None or where[3] == -1
+                assert where is None or where[3] is None
 
 
 def swaps(packer: Packer, item: int) -> bool:

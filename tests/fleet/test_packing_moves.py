@@ -160,3 +160,26 @@ def test_of_many_that_stand_four_in_a_thousand_may_move_to_save_money(
     kept = tuple(stands("a", n, n, 0) for n in range(stand))
     asked = problem(host(), ask("a", 1, whole(1)), kept=kept)
     assert Packer(State(compile_fleet(asked))).most_moves == most
+
+
+def test_a_whole_workload_has_no_place_within_a_gpu_however_it_came_to_its_host() -> None:
+    """On a node or on several, dealt, or beside one that stands."""
+    four = host(nodes=(2, 2), available=1)
+    stood = solved(four, ask("one", 1, whole(1))).placed
+    for gpus in (1, 2, 3):
+        beside = solved(four, ask("one", 1, whole(1)), ask("b", 1, whole(gpus)), kept=stood)
+        alone = solved(four, ask("b", 1, whole(gpus)))
+        places = [p for p in (*beside.placed, *alone.placed) if p.request == "b"]
+        assert [len(p.gpus) for p in places] == [gpus, gpus]
+        assert {(p.host, p.mode, p.part, p.start) for p in places} == {(0, None, None, None)}
+
+
+@pytest.mark.parametrize("gone", [1, 2])
+def test_who_stands_on_a_host_that_is_gone_has_no_place_there(gone: int) -> None:
+    """The hosts with the highest numbers are gone."""
+    asked = ask("one", 3, whole(1))
+    stood = solved(host(available=3), asked).placed
+    assert [p.host for p in stood] == [0, 1, 2]
+    result = solved(host(available=3 - gone), asked, kept=stood)
+    assert [p.host for p in result.placed] == [*range(3 - gone)]
+    assert [r.numbers for r in result.refused] == [(*range(3 - gone, 3),)]

@@ -120,6 +120,11 @@ LEAST: dict[str, tuple[HostType | tuple[HostType, ...], tuple[Request, ...], int
         host(nodes=(2, 2), cores=8, functions=4),
         (ask("a", 4, whole(1, cores=6, vf=1)), ask("b", 4, whole(1, cores=2, vf=3))), 2,
     ),
+    "a large group and two small ones on two types": (
+        (host("few", nodes=(4,), available=3), host("more", nodes=(4,), cost=2 * USD)),
+        (ask("a", 1, whole(1), spread="a"), ask("b", 1, whole(1), spread="b"),
+         ask("c", 5, whole(1), spread="c")), 7,
+    ),
     "GPUs of one's own beside shared ones": (
         host(nodes=(2,)),
         (ask("a", 1, share("1g"), tenant="red", isolation="gpu"), ask("b", 7, share("1g")),
@@ -132,6 +137,7 @@ NOT_BY_CONTENTS = (
     "cores of a node: one large beside two small",
     "groups of two sizes",
     "a group beside one alone in its group",
+    "a large group and two small ones on two types",
     "five GPUs on two nodes: each gives its part of the cores",
     "functions of two nodes",
 )

@@ -3,9 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from textwrap import dedent
 
 import pytest
+from ruamel.yaml import YAML
 
+from gpuplan.catalog.load import load_catalog
+from gpuplan.manifest.v1 import Manifest
+from gpuplan.models.load import known
+from gpuplan.sizing.ask.read import demand
 from gpuplan.sizing.candidates.choose import Candidate
 from gpuplan.sizing.data import loading
 from gpuplan.sizing.decide.messages import describe
@@ -114,3 +120,23 @@ def test_a_run_is_late_by_what_confidence_asks_for() -> None:
             assert judged.flip is not None
             assert judged.flip.quantity == "slo.finish_within"
             assert (judged.flip.now, judged.flip.needed) == (gate.capacity, gate.requested)
+
+
+@pytest.mark.parametrize(("target", "schedule"), [("kubernetes", "0 2 * * *"), ("libvirt", None)])
+def test_a_run_starts_again_by_its_schedule_where_the_target_has_a_clock(
+    target: str, schedule: str | None
+) -> None:
+    """Guests run from the start, and once."""
+    work = YAML(typ="safe").load(f"name: work\n{dedent(LEARN)}schedule: 0 2 * * *\n")
+    manifest = Manifest.model_validate(
+        {
+            "apiVersion": "gpuplan.dev/v1",
+            "name": "stack",
+            "platform": {"target": target},
+            "workloads": [work],
+        }
+    )
+    model, pin = known(work["model"]), load_catalog().engine("pytorch")
+    assert model is not None
+    assert pin is not None
+    assert demand(manifest, 0, model, pin, "m.yaml").schedule == schedule

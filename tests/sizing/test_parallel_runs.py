@@ -104,6 +104,15 @@ def test_layouts_divide_heads_layers_experts_sequences_and_batch(name: str) -> N
         assert gpus <= 8 or gpus % 8 == 0
 
 
+def test_experts_are_divided_among_replicas_and_parts_of_a_sequence_together() -> None:
+    """Four groups of experts: two replicas of two parts have them, and one replica alone not."""
+    shape = grid.Shape(tensor=1, context=2, pipeline=1, virtual=1, expert=4)
+    rows = grid.columns([shape], 8, 8, 8)
+    assert {*rows["gpus"]} == {4, 8}
+    for_each = grid.columns([replace(shape, expert=1)], 8, 8, 8)
+    assert {*for_each["gpus"]} == {2, 4, 8}
+
+
 @pytest.mark.parametrize("text", [LLAMA_405B, MIXTRAL])
 def test_arrays_say_of_every_layout_what_a_run_alone_says(text: str) -> None:
     asked, where = demand(text), site("h100-sxm-80gb", node_count=16)

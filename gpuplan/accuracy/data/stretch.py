@@ -9,7 +9,7 @@ from __future__ import annotations
 STRETCH: dict[str, dict[str, dict[int, float]]] = {
     "benchmark_rate": {
         "": {
-            2: 1.26,
+            2: 1.25,
         },
     },
     "first_token_alone": {
@@ -25,23 +25,23 @@ STRETCH: dict[str, dict[str, dict[int, float]]] = {
     },
     "mlperf_first_latency": {
         "": {
-            2: 1.06,
-            3: 1.04,
+            2: 1.05,
+            3: 1.01,
         },
     },
     "mlperf_throughput": {
         "interactive": {
-            2: 1.36,
-            3: 1.05,
+            2: 1.12,
+            3: 1.07,
         },
-        "samples": {
-            3: 1.14,
+        "server": {
+            4: 1.01,
         },
     },
     "mlperf_token_latency": {
         "": {
-            2: 1.2,
-            3: 1.1,
+            2: 1.5,
+            3: 1.24,
         },
     },
     "static_throughput": {
@@ -52,34 +52,31 @@ STRETCH: dict[str, dict[str, dict[int, float]]] = {
     },
     "time_to_train": {
         "": {
-            0: 1.34,
-            1: 1.31,
-            2: 1.45,
+            1: 1.27,
+            2: 1.43,
         },
     },
     "training_step": {
         "megatron-bridge": {
-            1: 1.01,
-            3: 1.07,
-            4: 1.19,
+            3: 1.52,
         },
         "mlperf": {
-            0: 1.11,
-            2: 1.16,
-            3: 1.2,
+            0: 1.12,
+            2: 1.1,
+            3: 1.13,
         },
         "torchtitan": {
-            1: 1.17,
+            1: 1.18,
             5: 1.24,
         },
         "trainer": {
             3: 1.02,
-            5: 1.04,
+            5: 1.03,
         },
     },
     "training_step_mixture": {
         "megatron-bridge": {
-            1: 1.13,
+            1: 1.1,
         },
     },
 }

@@ -1,16 +1,19 @@
 """MLPerf Training: samples per second, and the minutes until a benchmark's quality is reached.
 
 A step of images or of BERT is its samples at a fraction of the dense bf16 peak, and an overhead;
-language models have the step of `steps`. Samples to the target grow with the global batch beyond a
-critical one (McCandlish 2018); they count evaluation and start-up as well.
+language models have the step of `steps`. Samples to the target are those of the benchmark's
+reference at the global batch, which is published before each round, times an excess that stands for
+evaluation, start-up and how submitters tune.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from itertools import pairwise
 
 from gpuplan.accuracy.data.benchmarks import CONSTANTS
+from gpuplan.accuracy.data.references import REFERENCES
 from gpuplan.accuracy.metrics import rates, steps
 from gpuplan.accuracy.points import settings
 from gpuplan.accuracy.points.points import Case
@@ -24,16 +27,7 @@ from gpuplan.sizing.hardware.measured import NotMeasured, generation
 METRICS = (rates.LOGGED, "samples_per_s_per_gpu", "train_step_time")  # of MLPerf Training
 GPT3_TOKENS = 2048  # a sample of gpt3-175b, whose logs count tokens
 FLOP = {"bert": 0.62e12, "flux": 22.5e12, "sd": 2.4e12, "gpt3": 2.17e15}  # a sample: nominal
-# Global batch at which `samples` are counted.
-BASE = {
-    "bert": 768,
-    "flux": 1024,
-    "sd": 256,
-    "gpt3": 2048,
-    "llama2-70b": 8,
-    "llama3.1-8b": 16,
-    "llama3.1-405b": 896,
-}
+TINYGRAD = "tinygrad"
 STARTS = {
     "bert-large": "bert",
     "flux": "flux",
@@ -53,22 +47,21 @@ STEP = sheet("""
     samples_per_second: 1/s = global_batch / step_seconds  # all GPUs
 """)
 CONVERGENCE = sheet("""
-    samples_needed: 1 = base_samples * precision_samples * round_samples
-        * (1 + global_batch / critical_batch) / (1 + base_batch / critical_batch)
-        # large batches need more (McCandlish 2018); fitted likewise
+    samples_needed: 1 = reference_samples * excess * precision_samples
+        # the reference's runs (rcp_checker of mlcommons/logging); excess fitted on submissions
     seconds_to_train: s = samples_needed / samples_per_second  # until the target quality
 """)
 
 
 @record
 class Load:
-    """A row of MLPerf Training; `tiny`: by tinygrad."""
+    """A row of MLPerf Training; `software`: "tinygrad", "preview" of a GPU to come, or "usual"."""
 
     benchmark: str
     gpus: int
     batch: float
     round: float
-    tiny: bool
+    software: str
 
 
 def load(case: Case) -> Load | str:
@@ -84,8 +77,14 @@ def load(case: Case) -> Load | str:
         gpus=gpus,
         batch=batch,
         round=settings.mlperf_round(case),
-        tiny="tinygrad" in case.row["engine"],
+        software=_software(case),
     )
+
+
+def _software(case: Case) -> str:
+    if TINYGRAD in case.row["engine"]:
+        return TINYGRAD
+    return "preview" if "preview" in case.row["source_path"] else "usual"
 
 
 def rate(case: Case, of: Load, c: Mapping[str, float] = CONSTANTS) -> float | str:
@@ -105,7 +104,7 @@ def rate(case: Case, of: Load, c: Mapping[str, float] = CONSTANTS) -> float | st
         "sample_flop": FLOP[of.benchmark],
         "bf16_peak": case.gpu.peak_bf16.value,
         "fraction": fraction * c.get(f"gpu.{name}", 1.0),
-        "software": c["software.tinygrad"] if of.tiny else 1.0,
+        "software": c.get(f"software.{of.software}", 1.0),
         "global_batch": of.batch,
         "gpus": float(of.gpus),
         "step_overhead": c[f"overhead.{of.benchmark}"],
@@ -116,15 +115,23 @@ def rate(case: Case, of: Load, c: Mapping[str, float] = CONSTANTS) -> float | st
 
 def needed(case: Case, of: Load, c: Mapping[str, float] = CONSTANTS) -> dict[str, float]:
     """What `CONVERGENCE` needs beside the rate."""
-    late = of.benchmark == "sd" and of.round >= 5.0
     return {
-        "base_samples": c[f"samples.{of.benchmark}"],
+        "reference_samples": reference(of),
+        "excess": c[f"excess.{of.benchmark}"],
         "precision_samples": c["samples.nvfp4"] if _fp4(case) else 1.0,
-        "round_samples": c["samples.sd.late"] if late else 1.0,
-        "global_batch": of.batch,
-        "critical_batch": c[f"critical.{of.benchmark}"],
-        "base_batch": float(BASE[of.benchmark]),
     }
+
+
+def reference(of: Load) -> float:
+    """Samples that the reference of the round takes at the batch: on lines between its batches, as
+    the rules have it, and those of the nearest beyond them."""
+    rounds = REFERENCES[of.benchmark]
+    held = [means for name, means in rounds.items() if float(name) <= of.round]
+    means = held[-1] if held else next(iter(rounds.values()))
+    for (low, less), (high, more) in pairwise(means):
+        if low <= of.batch <= high:
+            return less + (more - less) * (of.batch - low) / (high - low)
+    return float(means[0 if of.batch < means[0][0] else -1][1])
 
 
 def _fp4(case: Case) -> bool:
@@ -180,7 +187,7 @@ def features(case: Case, of: Load) -> Features:
         "gpu": case.gpu.identifier,
         "generation": case.gpu.architecture,
         "round": f"{of.benchmark} {of.round:g}",
-        "software": "tinygrad" if of.tiny else "other",
+        "software": TINYGRAD if of.software == TINYGRAD else "other",
         "precision": "nvfp4" if _fp4(case) else "fp8",
     }
     numbers = {
@@ -219,14 +226,13 @@ def _prior(quantity: str, samples: float, noise: float) -> Prior:
     if samples:
         terms += [
             term(samples, "round"),
-            term(samples, "benchmark", ("log_batch", 1.0)),
             term(samples, "benchmark precision"),
         ]
     return Prior(quantity=quantity, terms=tuple(terms), noise=noise, reaches=_REACHES)
 
 
 PRIORS = {
-    "time_to_train": _prior("time_to_train", 0.03, 0.045),
+    "time_to_train": _prior("time_to_train", 0.02, 0.045),
     "benchmark_rate": _prior("benchmark_rate", 0.0, 0.042),
     "benchmark_step": _prior("benchmark_step", 0.0, 0.042),
 }

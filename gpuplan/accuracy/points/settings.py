@@ -133,12 +133,13 @@ def _attended(case: Case, name: str) -> float:
 
 
 def release(engine: str) -> float:
-    """Steps since NeMo 25.09; later releases than those known count from the last."""
+    """Steps of two months since NeMo 25.09, before it negative; of later releases than those known
+    at most 5."""
     released = version(engine)
     if released is None:
         return MIDDLE
     months = 12 * (int(released) - 25) + round(100 * released) % 100 - 9
-    return RELEASES.get(f"{released:.2f}", min(5.0, max(0.0, months / 2 - 0.5)))
+    return RELEASES.get(f"{released:.2f}", min(5.0, months / 2 - 0.5))
 
 
 def version(engine: str) -> float | None:

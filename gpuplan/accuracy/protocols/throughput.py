@@ -118,9 +118,9 @@ def queued(
     """All requests are waiting: a rank runs as many as pay, at most `most` and those whose cache
     fits while `held` of their output stands in it; with a `limit`, as many as keep the seconds
     between tokens below it, and with a `first`, as many as let the first token come so soon at the
-    99th percentile where requests come at random. The `beams` of a request share its prompt. A run
-    of so many `requests` of one length, over all ranks, ends with fewer than fit, and takes as many
-    as fit before. None where the model does not fit."""
+    99th percentile where requests come at random. The `beams` of a request share its prompt, in the
+    cache and when it is read. A run of so many `requests` of one length, over all ranks, ends with
+    fewer than fit, and takes as many as fit before. None where the model does not fit."""
     division, constants = runner.division, _tuned(runner, constants)
     room = held_sequences(runner, prompt / beams + held * output) / division.pipeline_stages
     if room < 1:
@@ -138,7 +138,7 @@ def queued(
     }
 
     def pace(load: float) -> Pace:
-        return _queued(runner, constants, scope, load, prompt + output / 2)
+        return _queued(runner, constants, scope, load, prompt / beams + output / 2)
 
     if requests is not None:
         share = requests / (division.data_parallel_size * division.pipeline_stages)

@@ -40,7 +40,7 @@ BESIDE = {
     AGAIN: ("refitted.md", "refitted_rates.md"),
     "After own measurements": ("refitted_own.md",),
     "Points that came later": ("arrived.md",),
-    "How far two sources are apart where they measured the same": ("apart.md",),
+    "How far two sources are apart where they measured the same": ("apart.md", "apart_rates.md"),
     "Beside a peer": ("peers.md",),
 }
 WORST_GROUPS, WORST_POINTS = 12, 20

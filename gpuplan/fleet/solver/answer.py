@@ -58,7 +58,7 @@ def placed_at(fleet: Fleet, state: State, item: int, cards: Cards | None = None)
         gpus=tuple(sorted(gpus)),
         mode=mode,
         part=part,
-        start=None if start < 0 else start,
+        start=start,
         cards=(cards or {}).get(item, ()),
     )
 

@@ -44,7 +44,7 @@ class Bench:
 
 
 Entry = tuple[float, int, Bench]
-FreeSlot = tuple[float, int, Bench, int, int]  # load, order, node, GPU, start
+FreeSlot = tuple[float, int, Bench, int, int | None]  # load, order, node, GPU, start
 
 
 @dataclass(slots=True)
@@ -141,7 +141,7 @@ def _take(table: Table, bench: Bench, unit: Unit) -> bool:
         or not state.may_stand(unit.item, host)
     ):
         return False
-    state.put(unit.item, (choice, host.id, mask, -1, unit.pool))
+    state.put(unit.item, (choice, host.id, mask, None, unit.pool))
     bench.free &= ~mask
     return True
 

@@ -94,6 +94,16 @@ def ruin_work(items: int) -> int:
     return MOST_WORK if items <= LARGE else 0
 
 
+def spare_work(usual: int) -> int:
+    """The part of ruin and recreate's work that is spent for fewer GPUs."""
+    return usual // SPARING
+
+
+def first_work(usual: int, items: int, *, contents: bool) -> int:
+    """The part of it for the first packing; all where no contents follow, and of small fleets."""
+    return usual // START if contents and items > SMALL else usual
+
+
 def left_tries(left: int, items: int) -> int:
     """Others that each of `left` leftovers asks to make room."""
     work = LEFT_WORK if items <= MANY else MANY_LEFT_WORK

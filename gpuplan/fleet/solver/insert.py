@@ -108,7 +108,7 @@ def _find_whole(state: State, item: int, choice: Choice, pool: Pool) -> Where | 
             if host.holds(node, choice.wanted) and state.may_stand(item, host):
                 mask = chassis.pick(host.free & chassis.masks[node], choice.gpus)
                 if mask:
-                    return choice, host.id, mask, -1, pool
+                    return choice, host.id, mask, None, pool
     return _find_span(state, item, choice, pool)
 
 
@@ -120,7 +120,7 @@ def _find_span(state: State, item: int, choice: Choice, pool: Pool) -> Where | N
         state.work += 2
         mask = _span(host, choice) if state.may_stand(item, host) else 0
         if mask:
-            return choice, host.id, mask, -1, pool
+            return choice, host.id, mask, None, pool
     return None
 
 
@@ -139,9 +139,9 @@ def on_host(state: State, host: OpenHost, choice: Choice, pool: Pool) -> Where |
         for node, gpus in enumerate(host.chassis.masks):
             mask = host.chassis.pick(host.free & gpus, choice.gpus)
             if mask and host.holds(node, choice.wanted):
-                return choice, host.id, mask, -1, pool
+                return choice, host.id, mask, None, pool
     mask = _span(host, choice)
-    return (choice, host.id, mask, -1, pool) if mask else None
+    return (choice, host.id, mask, None, pool) if mask else None
 
 
 def _shared_on(state: State, host: OpenHost, choice: Choice, pool: Pool) -> Where | None:

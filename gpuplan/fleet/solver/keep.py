@@ -61,9 +61,8 @@ def _put(packer: Packer, host: OpenHost, seat: Seat, seats: list[Seat]) -> None:
     if choice is None or mask.bit_count() != len(placed.gpus):
         return
     pool = (host.owner, None if choice.whole else gpu_owner)
-    start = -1 if placed.start is None else placed.start
-    if _legal(state, item, host, (choice, mask, start, pool)):
-        state.put(item, (choice, host.id, mask, start, pool))
+    if _legal(state, item, host, (choice, mask, placed.start, pool)):
+        state.put(item, (choice, host.id, mask, placed.start, pool))
         if (spot := state.spot(item)) and not packer.fleet.is_growth(item):
             state.kept[item] = spot
 
@@ -81,7 +80,9 @@ def _choice(fleet: Fleet, item: int, placed: Placed, chassis: Chassis) -> Choice
     return None
 
 
-def _legal(state: State, item: int, host: OpenHost, seat: tuple[Choice, int, int, Pool]) -> bool:
+def _legal(
+    state: State, item: int, host: OpenHost, seat: tuple[Choice, int, int | None, Pool]
+) -> bool:
     choice, mask, start, pool = seat
     kind = state.fleet.classes[state.fleet.class_of[item]]
     if pool not in pools_of(choice, kind) or not state.may_stand(item, host):

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from gpuplan.fleet.solver.effort import MOST_LAYOUTS
-from gpuplan.sharing.geometry import Counts, PartAt, free_starts, reachable, together, units
+from gpuplan.sharing.geometry import Counts, free_starts, reachable, together, units
 from gpuplan.sharing.modes import Mode, Part
 
+SlotAt = tuple[int, int | None]  # the part's place in the list, and its first unit
 Filling = tuple[int, Counts]  # units taken, as bits; parts of each kind
 
 
@@ -18,9 +19,9 @@ class Geometry:
         self.gpu, self.mode, self.parts = gpu, mode, parts
         self.states: list[Filling] = [(0, (0,) * len(parts))]
         self._ids: dict[Filling, int] = {self.states[0]: 0}
-        self._next: dict[tuple[int, int], tuple[int, int] | None] = {}
-        self._exact: dict[tuple[int, int, int], int | None] = {}
-        self._dropped: dict[tuple[int, int, int], int] = {}
+        self._next: dict[tuple[int, int], tuple[int, int | None] | None] = {}
+        self._exact: dict[tuple[int, int, int | None], int | None] = {}
+        self._dropped: dict[tuple[int, int, int | None], int] = {}
         self._values: dict[int, float] = {}
         self.fractions = tuple(self._fraction(part) for part in parts)
         self.layouts = self._layouts()
@@ -31,30 +32,30 @@ class Geometry:
         compute = part.compute / self.mode.compute_units if self.mode.compute_units else 0.0
         return max(part.size / self.mode.units, compute)
 
-    def add(self, state: int, part: int) -> tuple[int, int] | None:
-        """The state after one more `part`, and its start (-1 in uniform modes), or None. Of the
+    def add(self, state: int, part: int) -> tuple[int, int | None] | None:
+        """The state after one more `part`, and its start (None in uniform modes), or None. Of the
         legal starts the one that leaves most room for others."""
         key = (state, part)
         if key not in self._next:
             self._next[key] = self._add(state, part)
         return self._next[key]
 
-    def _add(self, state: int, part: int) -> tuple[int, int] | None:
+    def _add(self, state: int, part: int) -> tuple[int, int | None] | None:
         reached = [(self._id(after), start) for after, start in self._successors(state, part)]
         return max(reached, key=lambda pair: (self.value(pair[0]), pair[1]), default=None)
 
-    def _successors(self, state: int, part: int) -> Iterator[tuple[Filling, int]]:
+    def _successors(self, state: int, part: int) -> Iterator[tuple[Filling, int | None]]:
         taken, counts = self.states[state]
         more = _with(counts, part, 1)
         if not together(self.parts, more, uniform=self.mode.uniform):
             return
         if self.mode.uniform:
-            yield (0, more), -1
+            yield (0, more), None
             return
         for start in free_starts(self.parts[part], taken):
             yield (taken | units(self.parts[part], start), more), start
 
-    def at(self, state: int, part: int, start: int) -> int | None:
+    def at(self, state: int, part: int, start: int | None) -> int | None:
         """The state after `part` at just this start, or None where that is not legal."""
         key = (state, part, start)
         if key not in self._exact:
@@ -63,15 +64,15 @@ class Geometry:
             self._exact[key] = None if after is None else self._id(after)
         return self._exact[key]
 
-    def drop(self, state: int, part: int, start: int) -> int:
+    def drop(self, state: int, part: int, start: int | None) -> int:
         key = (state, part, start)
         if key not in self._dropped:
             self._dropped[key] = self._drop(state, part, start)
         return self._dropped[key]
 
-    def _drop(self, state: int, part: int, start: int) -> int:
+    def _drop(self, state: int, part: int, start: int | None) -> int:
         taken, counts = self.states[state]
-        given = 0 if self.mode.uniform else units(self.parts[part], start)
+        given = 0 if start is None else units(self.parts[part], start)
         return self._id((taken & ~given, _with(counts, part, -1)))
 
     def _id(self, state: Filling) -> int:
@@ -105,7 +106,7 @@ class Geometry:
                 taken |= 0 if self.mode.uniform else units(part, start)
         return further
 
-    def _layouts(self) -> tuple[tuple[PartAt, ...], ...] | None:
+    def _layouts(self) -> tuple[tuple[SlotAt, ...], ...] | None:
         """Layouts of which none holds as many of each part as another; None if there are too many
         to list."""
         listed = self._uniform() if self.mode.uniform else reachable(self.parts, self.mode.units)
@@ -119,10 +120,10 @@ class Geometry:
                     return None
         return tuple(listed[counts] for counts in sorted(kept) if any(counts))
 
-    def _uniform(self) -> dict[Counts, tuple[PartAt, ...]]:
+    def _uniform(self) -> dict[Counts, tuple[SlotAt, ...]]:
         none = (0,) * len(self.parts)
         return {
-            _with(none, number, part.maximum): ((number, -1),) * part.maximum
+            _with(none, number, part.maximum): ((number, None),) * part.maximum
             for number, part in enumerate(self.parts)
         }
 

@@ -10,7 +10,14 @@ from gpuplan.fleet.solver.alike import alike, own
 from gpuplan.fleet.solver.answer import answer
 from gpuplan.fleet.solver.classes import Fleet, compile_fleet
 from gpuplan.fleet.solver.deal import deal
-from gpuplan.fleet.solver.effort import LEFT_ROUNDS, SPARING, START, few_left, is_small, ruin_work
+from gpuplan.fleet.solver.effort import (
+    LEFT_ROUNDS,
+    few_left,
+    first_work,
+    is_small,
+    ruin_work,
+    spare_work,
+)
 from gpuplan.fleet.solver.full.preempting import preemptions
 from gpuplan.fleet.solver.full.yielding import Left, give_way, left_over
 from gpuplan.fleet.solver.improve import Packer, Ruin, close_hosts, insert_all, open_all, unplaced
@@ -31,7 +38,7 @@ def pack(problem: Problem, *, contents: bool = True) -> Result:
         packer = improved(stay(fleet), least.bound)
     else:
         packer, least, merged = fresh(fleet, contents=contents)
-    spare(packer, ruin_work(len(fleet.request)) // SPARING)
+    spare(packer, spare_work(ruin_work(len(fleet.request))))
     open_all(packer, unplaced(fleet, packer.state))
     give_way(packer)
     cut_short = least.cut_short
@@ -59,18 +66,19 @@ def fresh(fleet: Fleet, *, contents: bool) -> tuple[Packer, Outline, Merged | No
 
 def packed(fleet: Fleet, *, contents: bool) -> tuple[Packer, Outline]:
     """The best of several packings of a fleet, and what bounds them."""
-    packer, least = best(fleet, whole_outline(fleet), START if contents else 1)
+    packer, least = best(fleet, whole_outline(fleet), contents=contents)
     if contents and not met(packer, least):
         packings, bound = by_nodes(fleet, least, packer, finished(least))
         packer, least = min([packer, *packings], key=key_of), replace(least, bound=bound)
     return packer, least
 
 
-def best(fleet: Fleet, first: Outline, part: int = 1) -> tuple[Packer, Outline]:
+def best(fleet: Fleet, first: Outline, *, contents: bool) -> tuple[Packer, Outline]:
     """The better of packings from one outline or two (small fleets), and the one that bounds; of
-    larger fleets with one `part` of the work."""
-    small = is_small(len(fleet.request))
-    packer = improved(construct(fleet, first), first.bound, 1 if small else part)
+    larger fleets with a part of the work where `contents` follow."""
+    items = len(fleet.request)
+    small, work = is_small(items), first_work(ruin_work(items), items, contents=contents)
+    packer = improved(construct(fleet, first), first.bound, work)
     if met(packer, first) or not small:
         return packer, first
     second = whole_outline(fleet, whole=True)
@@ -98,9 +106,11 @@ def key_of(packer: Packer) -> tuple[Left, int, int]:
     return left_over(packer.fleet, unplaced(packer.fleet, state)), state.cost, state.gpus
 
 
-def improved(packer: Packer, bound: int, part: int = 1) -> Packer:
+def improved(packer: Packer, bound: int, work: int | None = None) -> Packer:
+    """`work`: another than the usual one of ruin and recreate."""
     close_hosts(packer)
-    Ruin(packer, seed=1).run(ruin_work(len(packer.fleet.request)) // part, bound)
+    usual = ruin_work(len(packer.fleet.request))
+    Ruin(packer, seed=1).run(usual if work is None else work, bound)
     close_hosts(packer)
     return packer
 

@@ -9,8 +9,8 @@ from typing import Any
 from gpuplan.fleet.solver.chassis import Amounts, Chassis
 from gpuplan.fleet.solver.classes import Choice, Fleet, Pool
 
-Spot = tuple[int, int, int, int, int, int]  # chassis, label, GPUs, start, geometry, part
-Where = tuple[Choice, int, int, int, Pool]  # choice, host, GPUs as bits, start, pool
+Spot = tuple[int, int, int, int | None, int, int]  # chassis, label, GPUs, start, geometry, part
+Where = tuple[Choice, int, int, int | None, Pool]  # choice, host, GPUs as bits, start, pool
 Standing = tuple[int, int, int, int, Pool]  # chassis, geometry, part, GPUs, pool
 Place = tuple[int, int]  # host, its GPU or node
 Bucket = dict[int, dict[Place, None]]
@@ -195,7 +195,9 @@ class State:
         host.take(host.chassis.node_of[gpu], choice.wanted)
         self._share(host, gpu, choice, start, pool)
 
-    def _share(self, host: OpenHost, gpu: int, choice: Choice, start: int, pool: Pool) -> None:
+    def _share(
+        self, host: OpenHost, gpu: int, choice: Choice, start: int | None, pool: Pool
+    ) -> None:
         geometry, before = self.fleet.geometries[choice.geometry], host.gpu_state[gpu]
         if before:
             del self._bucket(host, gpu, before)[host.id, gpu]
@@ -231,7 +233,7 @@ class State:
         self._unshare(host, gpu, choice, start)
         return where
 
-    def _unshare(self, host: OpenHost, gpu: int, choice: Choice, start: int) -> None:
+    def _unshare(self, host: OpenHost, gpu: int, choice: Choice, start: int | None) -> None:
         before = host.gpu_state[gpu]
         del self._bucket(host, gpu, before)[host.id, gpu]
         after = self.fleet.geometries[choice.geometry].drop(before, choice.part, start)

@@ -107,6 +107,7 @@ RARE = {
     "index_width": "1",
     "inside_rate": "B/s",
     "interruption_seconds": "s",
+    "last_stage": "1",
     "loaded_bytes": "B",
     "mamba_bytes": "B",
     "mamba_width": "1",

@@ -17,7 +17,7 @@ EXPOSED = "tensor dispatch remote gradients hidden bubble"
 SECONDS = "hop step scale host dequantize"
 FACTORS = (
     "cast routing capability superchip gpu mlperf mlperf_late release release_mixture graphs "
-    "adapter torchtune torchtitan eager mlperf_early"
+    "adapter torchtune torchtitan eager mlperf_early last"
 )
 RANGES = {
     **dict.fromkeys(RATES.split(), (0.2, 0.9)),  # of a peak

@@ -81,6 +81,7 @@ TRAINING = {
     "expert_domains": 2.5,
     "domain_gpus": 4.0,
     "hop_overhead": 0.07,
+    "last_stage": 0.9,
     "dequantize_seconds_each": 0.003,
     "fabric_rate": 2.0,
     "gpus_per_node": 24.0,
@@ -160,9 +161,16 @@ def test_the_seconds_of_a_micro_batch() -> None:
     )
 
 
+def test_all_stages_wait_for_the_one_with_the_output_layer() -> None:
+    stages = TRAINING | {"head_seconds": 0.3, "pipeline_parallel_size": 4.0}
+    agree(time(MIXTURE), stages | {"layers": 12.0}, {"last_seconds": 0.9 * 0.3 * 3})
+    # the last of four has fewer of 14 layers, as many fewer as it takes
+    agree(time(MIXTURE), stages | {"layers": 14.0}, {"last_seconds": 0.0})
+
+
 def test_the_device_does_all_parts_of_a_micro_batch() -> None:
     parts = "matmul head attention expert operand elementwise weight routing mamba tensor context"
-    names = [f"{part}_seconds" for part in f"{parts} dispatch hop dequantize".split()]
+    names = [f"{part}_seconds" for part in f"{parts} dispatch hop last dequantize".split()]
     inputs = {name: 2.0**n for n, name in enumerate(names)}
     agree(time(MIXTURE), inputs, {"device_seconds": 2.0 ** len(names) - 1})
 

@@ -9,7 +9,7 @@ from gpuplan.fleet.solver.classes import Choice, Pool
 from gpuplan.fleet.solver.outline.formulate import Load, Model, takes_nodes
 
 NodeSite = tuple[int, str | None, int]  # chassis, owner of the host, kind of node
-Slot = tuple[int, int]  # part, start
+Slot = tuple[int, int | None]  # part, start
 
 
 @dataclass(frozen=True, slots=True)

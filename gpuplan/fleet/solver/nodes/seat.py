@@ -11,7 +11,8 @@ from gpuplan.fleet.solver.nodes.contents import Content, Item, NodeSite
 from gpuplan.fleet.solver.state import OpenHost, State
 
 Queues = dict[int, list[int]]  # items of each class that have no place yet
-Starts = dict[tuple[object, ...], list[tuple[int, int]]]  # GPU and start, by pool, geometry, part
+# GPU and start, by pool, geometry, part
+Starts = dict[tuple[object, ...], list[tuple[int, int | None]]]
 
 
 def seat(state: State, chosen: Sequence[tuple[Content, int]], queues: Queues) -> None:
@@ -101,7 +102,7 @@ def _node(state: State, host: OpenHost, node: int, content: Content, queues: Que
         for _ in range(item.number):
             mask = host.chassis.pick(host.free & host.chassis.masks[node], item.choice.gpus)
             if mask:
-                _put(state, (host, node), item, queues, (mask, -1))
+                _put(state, (host, node), item, queues, (mask, None))
     slots = _slots(host, node, content)
     for item in content.items:
         free = slots.get((item.pool, item.choice.geometry, item.choice.part), [])
@@ -111,7 +112,7 @@ def _node(state: State, host: OpenHost, node: int, content: Content, queues: Que
 
 
 def _put(
-    state: State, on: tuple[OpenHost, int], item: Item, queues: Queues, at: tuple[int, int]
+    state: State, on: tuple[OpenHost, int], item: Item, queues: Queues, at: tuple[int, int | None]
 ) -> bool:
     """One more of a class on GPUs of a node, from a start; False where nobody of it may."""
     host, node = on

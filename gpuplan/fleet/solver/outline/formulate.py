@@ -14,6 +14,7 @@ from gpuplan.fleet.solver.classes import Choice, Class, Fleet, Pool, Vector, wit
 from gpuplan.fleet.solver.effort import DUAL_STEPS
 from gpuplan.fleet.solver.insert import pools_of
 from gpuplan.fleet.solver.model import Columns
+from gpuplan.fleet.solver.patterns import SlotAt
 
 SCALE = 1_000_000  # micro-USD in a unit of the objective
 EPSILON = 1e-5  # of a GPU's cost: among answers of one cost, fewer GPUs
@@ -320,7 +321,7 @@ def _availability(model: Model) -> None:
             model.columns.row(-float("inf"), number, owned)
 
 
-def slot_list(fleet: Fleet, geometry: int, layout: int) -> tuple[tuple[int, int], ...]:
+def slot_list(fleet: Fleet, geometry: int, layout: int) -> tuple[SlotAt, ...]:
     """The parts of a layout, and where they start."""
     layouts = fleet.geometries[geometry].layouts
     assert layouts is not None, "a layout that is not listed"

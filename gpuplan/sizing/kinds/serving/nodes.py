@@ -76,18 +76,20 @@ def rate(device: Device, site: Site, division: Division) -> Quantity | None:
 def short_of_memory(inside: Iterable[Candidate]) -> bool:
     """Whether memory, and nothing else, limits a whole node: it holds no replica, or several nodes
     hold replicas that had more requests if they had more room."""
-    tried = list(inside)
-    largest = max((c.gpus for c in tried), default=0)
-    return any(_short(c) for c in tried if c.gpus == largest)
+    return any(map(_short, _largest(list(inside))))
 
 
 def too_slow(inside: Iterable[Candidate]) -> bool:
     """Whether a whole node misses an objective of the latency that more GPUs may reach."""
     tried = list(inside)
-    largest = max((c.gpus for c in tried), default=0)
     return not any(c.feasible for c in tried) and any(
-        c.shortfalls[0].resource in LATENCY for c in tried if c.gpus == largest
+        c.shortfalls[0].resource in LATENCY for c in _largest(tried)
     )
+
+
+def _largest(tried: list[Candidate]) -> list[Candidate]:
+    """Those on most GPUs."""
+    return [c for c in tried if c.gpus == max(other.gpus for other in tried)]
 
 
 def _short(candidate: Candidate) -> bool:

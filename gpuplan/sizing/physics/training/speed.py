@@ -123,6 +123,7 @@ def factors(of: Traits, c: Mapping[str, float] = CONSTANTS) -> dict[str, float]:
         "dispatch_exposed": c["dispatch"],
         "remote_exposed": c["remote.plain" if _plain(of) else "remote"],
         "hop_overhead": c["hop"],
+        "last_stage": c["last"],
         "bubble": c["bubble"],
         "gradients_exposed": c["gradients"],
         "hidden_part": c["hidden"],

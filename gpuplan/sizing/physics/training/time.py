@@ -115,6 +115,12 @@ _DISPATCH = sheet("""
 _HOP = sheet("""
     hop_seconds: s = hop_overhead * virtual_stages  # stages that wait for another; fitted
 """)
+_LAST = sheet("""
+    last_seconds: s = last_stage * head_seconds * (pipeline_parallel_size - 1) * (1
+        - ceil(layers / pipeline_parallel_size) + floor(layers / pipeline_parallel_size))
+        # the output layer is the last stage's alone, and the others wait for it, unless that has
+        # fewer layers than they; fitted
+""")
 _DEQUANTIZE = sheet("""
     dequantize_seconds: s = 3 * dequantize_seconds_each * linear_parameters
         # three passes over nf4 weights; fitted
@@ -233,6 +239,7 @@ def time(terms: Terms) -> Sheet:
         (_CONTEXT, terms.context),
         (_DISPATCH, terms.expert),
         (_HOP, terms.pipeline),
+        (_LAST, terms.pipeline),
         (_DEQUANTIZE, terms.quantized),
     ):
         device = device + part if wanted else device

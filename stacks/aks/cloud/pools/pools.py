@@ -59,7 +59,7 @@ a100_pcie_80gb_x1 = containerservice.AgentPool(
     opts=pulumi.ResourceOptions(ignore_changes=["count"]),
 )
 
-# a100-sxm-40gb-x8: 4 × Standard_ND96asr_v4, on-demand, in zone 1
+# a100-sxm-40gb-x8: 8 × Standard_ND96asr_v4, on-demand, in zone 1
 a100_sxm_40gb_x8 = containerservice.AgentPool(
     "a100-sxm-40gb-x8",
     agent_pool_name="a100sxd58e79",
@@ -77,7 +77,7 @@ a100_sxm_40gb_x8 = containerservice.AgentPool(
     count=1,
     enable_auto_scaling=True,
     min_count=1,
-    max_count=4,
+    max_count=8,
     gpu_profile=driver,
     kubelet_config=kubelet,
     os_disk_type="Ephemeral",
