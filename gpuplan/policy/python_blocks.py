@@ -135,6 +135,12 @@ class _Reader(ast.NodeVisitor):
                 self._block("", node, [(key, node.value)])
         self.generic_visit(node)
 
+    def visit_Name(self, node: ast.Name) -> None:
+        """Most of a program, with nothing in it."""
+
+    def visit_Attribute(self, node: ast.Attribute) -> None:
+        self.visit(node.value)
+
     def visit_Constant(self, node: ast.Constant) -> None:
         if isinstance(node.value, str):
             self._block("text", node, [("text", node)])

@@ -54,7 +54,7 @@ def test_a_run_that_cannot_end_in_time_gets_the_nearest_answer(
     said = " ".join(capsys.readouterr().err.split())
     assert "gpu_memory" not in said
     assert "time_to_finish: needs 13" in said
-    assert "`slo.finish_within: 13" in said
+    assert re.search(r"`slo.finish_within: 1[34]\d d", said)
     assert "instead of 21 d takes 1024 × h100-sxm-80gb" in said
     assert "717 kW of GPUs" in said
     priced = re.search(r"at \$4,096/h, \$([\d,]+) in ([\d.]+) d, 717 kW of GPUs", said)
@@ -73,7 +73,7 @@ def test_without_a_fabric_that_is_said_with_what_one_would_give(
     assert main(["compile", manifest, "--plan-only"]) == 2
     said = " ".join(capsys.readouterr().err.split())
     assert "not used without `platform.fabric`" in said
-    assert "and `slo.finish_within: 13" in said
+    assert re.search(r"and `slo.finish_within: 1[34]\d d", said)
     assert "takes 1024 × h100-sxm-80gb" in said
     assert main(["capacity", manifest]) in (0, 1)
     said = " ".join(capsys.readouterr().out.split())

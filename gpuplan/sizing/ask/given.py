@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import fields, is_dataclass, replace
+from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import Any, TypeVar
 
-from gpuplan.frozen import frozen
 from gpuplan.sizing.ask.fields import ManifestField
 from gpuplan.sizing.evidence.formula import Quantity
 
 T = TypeVar("T")
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Given(Quantity):
     """A number of `field`. `replaced` is the default that the manifest overrides."""
 

@@ -18,7 +18,6 @@ from functools import cache
 from types import CodeType
 from typing import Any
 
-from gpuplan.frozen import frozen
 from gpuplan.plan.model import Evidence, Input
 from gpuplan.units import HOURS_PER_MONTH
 
@@ -107,7 +106,7 @@ def evaluate(expression: str, inputs: dict[str, float]) -> float:
     return canonical(eval(code, scope))  # noqa: S307 - `_compile` admits arithmetic only
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Quantity:
     """A number with its unit and its source (see `Input.source`)."""
 
@@ -140,7 +139,7 @@ CONSTANTS: dict[str, Quantity] = {
 }
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Formula:
     """`expression` over named inputs gives a value in `unit`; `source` says where it comes from."""
 

@@ -177,7 +177,7 @@ def decode_scope(scope: dict[str, N]) -> dict[str, N]:
 
 def _at_least_one(sequences: N) -> N:
     if isinstance(sequences, Quantity):  # no float is one, which mypy cannot know
-        return ALONE if sequences.value < 1 else sequences  # type: ignore[return-value]
+        return ALONE if sequences.value < 1 else sequences
     return max(1.0, sequences) if isinstance(sequences, float) else sequences
 
 
