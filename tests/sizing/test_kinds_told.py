@@ -337,7 +337,7 @@ def test_a_limit_that_may_be_missed_is_shown_and_decides_nothing(
     assert not any(m.accepted_miss for m in others)
 
 
-POOLS = CHAT_70B + "    disaggregation: prefill_decode\n"
+POOLS = CHAT_70B.replace("peak: 20", "peak: 60") + "    disaggregation: prefill_decode\n"
 
 
 @pytest.mark.parametrize("case", [*KINDS, "pools", "busy chat"])
