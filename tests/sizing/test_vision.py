@@ -297,7 +297,9 @@ def test_vectors_of_images_are_served_by_vllm(tmp_path: Path) -> None:
     assert "--runner=pooling" in program
     assert "--max-num-seqs=256" in program
     assert "--max-model-len" not in program
-    assert stack.plan.workloads[0].serving.images == 1
+    serving = stack.plan.workloads[0].serving
+    assert serving.images == 1
+    assert serving.max_num_batched_tokens == serving.max_num_seqs * serving.max_model_len > 0
 
 
 def test_a_partition_reads_as_fast_as_its_part_of_the_gpu(tmp_path: Path) -> None:

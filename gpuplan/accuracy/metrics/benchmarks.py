@@ -84,7 +84,7 @@ def load(case: Case) -> Load | str:
 def _software(case: Case) -> str:
     if TINYGRAD in case.row["engine"]:
         return TINYGRAD
-    return "preview" if "preview" in case.row["source_path"] else "usual"
+    return "preview" if "preview" in case.row.get("source_path", "") else "usual"
 
 
 def rate(case: Case, of: Load, c: Mapping[str, float] = CONSTANTS) -> float | str:
