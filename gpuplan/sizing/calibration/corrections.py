@@ -32,7 +32,7 @@ class Corrected:
     at: Callable[[float], Features]
     modelled: Callable[[float], float]
     confirmed: float | None = None
-    _factors: list[float] = field(default_factory=list)
+    _factors: dict[int, float] = field(default_factory=dict)
     _ends: dict[int, float] = field(default_factory=dict)
     _floors: dict[int, float] = field(default_factory=dict)
 
@@ -68,11 +68,16 @@ class Corrected:
         return (correction.low, correction.high), basis
 
     def _factor(self, place: int) -> float:
-        if not self._factors:
-            one = self.at(1)
-            loads = [float(one["batch"]) + n for n in range(LAST + 1)]
-            self._factors = list(map(math.exp, self.anchors.along(one, "batch", loads)))
+        if place not in self._factors:
+            one, mean = self._along
+            self._factors[place] = math.exp(mean(one + place))
         return self._factors[place]
+
+    @cached_property
+    def _along(self) -> tuple[float, Callable[[float], float]]:
+        """The load of one sequence, and the logarithm of the factor by the load."""
+        one = self.at(1)
+        return float(one["batch"]), self.anchors.along(one, "batch")
 
     def _end(self, place: int) -> float:
         """The time by the formulas alone at the end of a step."""

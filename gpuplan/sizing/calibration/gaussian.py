@@ -99,8 +99,8 @@ class Process:
     def mean(self, features: Features) -> float:
         return math.fsum(part.value for part in self.parts(features))
 
-    def along(self, features: Features, name: str, values: Sequence[float]) -> list[float]:
-        """The mean at several values of the number `name`; points of one value are added up."""
+    def along(self, features: Features, name: str) -> Callable[[float], float]:
+        """The mean by the value of the number `name`; points of one value are added up."""
         total, shares = 0.0, defaultdict[float, Weights](dict)
         for n, term in enumerate(self.terms):
             key = self._take[n](features)
@@ -113,7 +113,7 @@ class Process:
                 self._share(n, rest, self._beside(n, key, axis), shares[term.scales[axis][1]])
             else:
                 total += self._part(n, key, features)
-        return [total + _faded(value, shares) for value in values]
+        return lambda value: total + _faded(value, shares)
 
     def _share(self, n: int, rest: Place, beside: Mapping[Place, Weights], shares: Weights) -> None:
         """Adds the points' shares in the mean to `shares`, by their place on an axis."""
