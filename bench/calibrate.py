@@ -22,6 +22,7 @@ from gpuplan.accuracy.metrics.serving import Served, served
 from gpuplan.accuracy.points.points import Case, Point, read_points
 from gpuplan.sizing.calibration.served import TUNED
 from gpuplan.sizing.hardware.measured import NotMeasured
+from gpuplan.sizing.physics.serving.releases import asynchronous
 from gpuplan.sizing.physics.serving.scopes import HALF_A_STEP
 
 ABOUT = """Constants of the serving model
@@ -30,11 +31,13 @@ Overheads are seconds. `VENDOR`: factors on the constants of another maker's GPU
 of an engine's but `scaling_overhead`, which has a value of its own. `PIECE_SECONDS`: for which the
 host starts a layer of a decode step that is no single CUDA graph. `eager_seconds`: for which it
 starts the kernels of a prompt's layer with attention; `eager_experts` and `eager_state`: those of
-its experts and of linear attention, `eager_latent`: what latent attention takes more, as parts of
-that; of it, tuned settings leave `captured`. `FIRST_TOKEN`: what stands after `first_overhead`
-grows from nothing with the load; of what an engine's own work takes of it, those who start no
-server for each measurement see `settled`. Half of the others' part is there at `gathering`
-requests; `burst_factor` is of the requests that a closed loop starts with.
+its experts and of linear attention, `eager_index` those of choosing tokens, `eager_latent`: what
+latent attention takes more, as parts of that; of it, tuned settings leave `captured`.
+`UNFUSED_SECONDS`: what an exchange takes more whose norm is a kernel of its own; `OVERLAPPED`: the
+part of `sequence_overhead` that is left where the host works while the GPU does. `FIRST_TOKEN`:
+what stands after `first_overhead` grows from nothing with the load; of what an engine's own work
+takes of it, those who start no server for each measurement see `settled`. Half of the others' part
+is there at `gathering` requests; `burst_factor` is of the requests that a closed loop starts with.
 """
 ENGINES = ("vllm", "sglang", "tensorrt-llm")
 Constants = Mapping[str | tuple[str, str], float]  # shared, or of an engine, a vendor, a source
@@ -60,6 +63,7 @@ SHARED = {
     "eager_experts": (0.5, 0.5),
     "eager_state": (1.0, 0.5),
     "eager_latent": (0.7, 0.5),
+    "eager_index": (0.7, 0.5),
 }
 # Of each engine, in their order; `interference` is a part of a prompt's work, `captured` of the
 # host's launches (CUDA graphs of prompts).
@@ -87,7 +91,11 @@ PRIORS = (
         for engine, start in zip(ENGINES, starts, strict=True)
     }
     | VENDORS
-    | {"piece_seconds": (1.3e-4, 0.3)}
+    | {
+        "piece_seconds": (1.3e-4, 0.3),
+        "unfused_seconds": (6e-6, 0.5),
+        "overlapped": (0.5, 0.5),
+    }
 )
 # Widths of the factors of sources.
 TOKEN_SOURCES, FIRST_SOURCES = 0.15, 0.3
@@ -152,6 +160,15 @@ class Points:
         self.amd = np.array([p.case.gpu.vendor == "amd" for p in points])
         self.tuned = np.array([p.features["source"] in TUNED for p in points])
         self.pieced = np.array(["piece_seconds" in p.replica.scope for p in points])
+        self.unfused = np.array(
+            [
+                d["all_reduces"] if "unfused_seconds" in p.replica.scope else 0.0
+                for p, d in zip(points, decode, strict=True)
+            ]
+        )
+        self.overlapped = np.array(
+            [asynchronous(p.case.engine, str(p.features["version"])) for p in points]
+        )
         self.dense = np.array([not d.get("expert_layers") for d in decode])
         self.latent = np.array([float("kv_rank" in d) for d in decode])
         self.seconds = np.array([point.value / 1e3 for point, _ in pairs])
@@ -167,7 +184,7 @@ class Points:
         counts = ("layer_pairs", "expert_layers", "", "sequences", "scaled_inputs")
         shared = ("block_inputs", "linear_layers")
         self.shared = np.array([[d.get(c, 0.0) for c in shared] for d in decode])
-        launched = ("cached_layers", "expert_layers", "linear_layers")
+        launched = ("cached_layers", "expert_layers", "linear_layers", "index_layers")
         self.launched = np.array([[d.get(c, 0.0) for c in launched] for d in decode])
         self.counts = np.array([[d.get(c, 0.0) if c else 1.0 for c in counts] for d in decode])
         cells = by_cell([str(p.features["cell"]) for p in points], 0.25)
@@ -201,7 +218,7 @@ class Points:
             for k in (self.decode, self.prefill)
         ]
         eager = engine["eager_seconds"] * np.where(self.tuned[at], engine["captured"], 1.0)
-        kinds = [1.0, constants["eager_experts"], constants["eager_state"]]
+        kinds = [1.0, *(constants[f"eager_{kind}"] for kind in ("experts", "state", "index"))]
         latent = constants["eager_latent"] * self.latent[at] * self.launched[at, 0]
         launch = eager * (self.launched[at] @ kinds + latent)
         ending = np.maximum(self.stalled[at] / np.maximum(self.output[at], 1), 1e-4)
@@ -210,14 +227,18 @@ class Points:
         names = [name for name in BY_ENGINE if name.endswith("overhead")]
         slower = np.where(amd, constants["amd", "overhead"], 1.0)
         each = {name: slower * engine[name] for name in names}
+        each["sequence_overhead"] = each["sequence_overhead"] * np.where(
+            self.overlapped[at], constants["overlapped"], 1.0
+        )
         scaling = constants["amd", "scaling_overhead"]
         each["scaling_overhead"] = np.where(amd, scaling, engine["scaling_overhead"])
         own = sum(each[name] * count for name, count in zip(names, counts, strict=True))
         own = own + self.shared[at] @ shared
         own = own + constants["latent_overhead"] * self.latent[at] * counts[0]
+        own = own + slower * constants["unfused_seconds"] * self.unfused[at]
         host = each["sequence_overhead"] * counts[3]
         decode, prefill = works[0] + own, np.maximum(works[1] + own - host, launch)
-        pieces = constants["piece_seconds"] * self.launched[at] @ [1, 0, 1] + host
+        pieces = constants["piece_seconds"] * self.launched[at] @ [1, 0, 1, 0] + host
         decode = np.where(self.pieced[at], np.maximum(decode, pieces), decode)
         longer = together * np.maximum(launch - decode, 0)
         prompt = np.maximum(engine["interference"] * works[1], longer)
@@ -332,6 +353,8 @@ def module(constants: Constants, firsts: Firsts, tokens: int, shorts: int) -> It
     engines = {e: {name: constants[name, e] for name in BY_ENGINE} for e in ENGINES}
     yield from table("ENGINE", engines)
     yield from table("VENDOR", {"amd": {name: constants["amd", name] for _, name in VENDORS}})
+    yield f"UNFUSED_SECONDS = {constants['unfused_seconds']:.4g}  # an exchange, of SGLang"
+    yield f"OVERLAPPED = {constants['overlapped']:.4g}  # of `sequence_overhead`, vLLM from 0.14 on"
     yield f"PIECE_SECONDS = {constants['piece_seconds']:.4g}  # a layer, of vLLM 0.8 to 0.10"
     yield from table("FIRST_TOKEN", firsts)
 

@@ -135,8 +135,8 @@ k8s.apps.v1.Deployment(
                             # 16.9 GiB of weights on each of 4 GPUs
                             "--tensor-parallel-size=4",
                             "--max-model-len=10240",
-                            # requests at once; their KV cache takes 13.6 GiB of a GPU
-                            "--max-num-seqs=96",
+                            # requests at once; their KV cache takes 14.6 GiB of a GPU
+                            "--max-num-seqs=103",
                             "--max-num-batched-tokens=8192",
                             # 71.7 GiB of 79.6 GiB
                             "--gpu-memory-utilization=0.9",

@@ -11,13 +11,13 @@ from gpuplan.accuracy.reckon import Ends
 
 WIDTHS: dict[str, dict[str, tuple[Ends, Ends]]] = {
     "time_per_output_token": {
-        "usual settings, dense": ((-1.451, 1.451), (-0.8315, 0.8315)),
-        "usual settings, mixture": ((-1.152, 1.152), (-0.9964, 0.9964)),
-        "usual settings, amd": ((-1.162, 1.162), (-0.9907, 0.9907)),
+        "usual settings, dense": ((-1.029, 1.029), (-0.7433, 0.7433)),
+        "usual settings, mixture": ((-1.346, 1.346), (-1.134, 1.134)),
+        "usual settings, amd": ((-1.172, 1.172), (-1.129, 1.129)),
     },
     "time_to_first_token": {
-        "usual settings, dense": ((-1.347, 1.347), (-1.17, 1.17)),
-        "usual settings, mixture": ((-1.129, 1.129), (-1.009, 1.009)),
-        "usual settings, amd": ((-1.417, 1.417), (-1.285, 1.285)),
+        "usual settings, dense": ((-1.601, 1.601), (-1.257, 1.257)),
+        "usual settings, mixture": ((-1.372, 1.372), (-1.546, 1.546)),
+        "usual settings, amd": ((-1.561, 1.561), (-1.418, 1.418)),
     },
 }

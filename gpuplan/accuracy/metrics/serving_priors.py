@@ -41,7 +41,8 @@ def _sources(times: float) -> tuple[Term, ...]:
 _TOKEN = Prior(
     quantity="time_per_output_token",
     terms=(
-        Term(amplitude=0.15, same=("practice", "engine")),
+        # Little, as below: those who tune nothing are few, and the next one is not like them.
+        Term(amplitude=0.05, same=("practice", "engine")),
         *_sources(1.0),
         Term(amplitude=0.038, same=("engine",)),
         Term(amplitude=0.024, same=("generation", "engine")),

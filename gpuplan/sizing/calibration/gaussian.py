@@ -65,7 +65,7 @@ class Process:
         self._kind = {i: kind for kind, numbers in enumerate(self._of_kind) for i in numbers}
         self._groups: dict[tuple[str, ...], Groups] = {}
         self._alike = [self._group(t.same) for t in self.terms]
-        self._members = [Members(groups, self._of_kind) for groups in self._alike]
+        self._members = [Members(groups, self._of_kind, _told) for groups in self._alike]
         self._taking = [self._texts(t.same) for t in self.terms]
         self._known: dict[int, Keys] = {}
         scales = {t.scales: Places(points, t.scales) for t in self.terms if t.scales}
@@ -103,7 +103,7 @@ class Process:
         """The mean at several values of the number `name`; points of one value are added up."""
         total, shares = 0.0, defaultdict[float, Weights](dict)
         for n, term in enumerate(self.terms):
-            key = _told(self._take[n](features))
+            key = self._take[n](features)
             if not self._members[n][key]:
                 continue
             names = [scale[0] for scale in term.scales]
@@ -145,7 +145,7 @@ class Process:
         """What each term that some point shares adds to the mean."""
         parts = []
         for n, term in enumerate(self.terms):
-            key = _told(self._take[n](features))
+            key = self._take[n](features)
             members = self._members[n][key]
             if not members:
                 continue

@@ -32,6 +32,7 @@ from gpuplan.sizing.physics.serving import declared
 from gpuplan.sizing.physics.serving.latency import CLOSED, LENGTHS, OPEN
 from gpuplan.sizing.physics.serving.percentiles import FULLER, asks_for_fuller, with_statistics
 from gpuplan.sizing.physics.serving.pieces import pieces
+from gpuplan.sizing.physics.serving.releases import asynchronous, overlapped, unfused
 from gpuplan.sizing.physics.serving.scopes import (
     LONG_PROMPT,
     MEAN_PROMPT,
@@ -90,8 +91,10 @@ class Replica:
             "gpu_memory_utilization": service.gpu_memory_utilization,
             "memory_bytes": device.memory_bytes,
         }
-        in_pieces = pieces(service.engine, service.release, device.gpu)
-        self.scope |= service.start.scope | in_pieces
+        in_pieces, apart = pieces(service.engine, service.release, device.gpu), unfused(service)
+        self.scope |= service.start.scope | in_pieces | apart
+        if asynchronous(service.engine, service.release):
+            self.scope["sequence_overhead"] = overlapped(self.scope["sequence_overhead"])
         if service.start == NO_START:
             self.scope["contended_prefill"] = constant(0, "1", service.start.source)
         staged = service.random and division.pipeline_stages > 1
@@ -101,7 +104,7 @@ class Replica:
             partition=device.partition is not None,
             staged=staged,
         )
-        kind = traits(model, division)
+        kind = traits(model, division) | {"unfused": bool(apart)}
         self.decode = step("decode", **kind, pieced=bool(in_pieces))
         self.prefill = step("prefill", **kind)
         self.memory = memory(

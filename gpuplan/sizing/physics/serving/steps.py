@@ -29,19 +29,22 @@ def step(
     staged: bool = False,
     across: bool = False,
     pieced: bool = False,
+    whole: bool = False,
+    unfused: bool = False,
 ) -> Sheet:
     """The sheet of a `decode` or `prefill` step of `tokens`, of which `outputs` are sampled;
     `work_seconds` leaves the engine's overhead out. `linear`: some layers have a state; `sparse`:
     latent attention to chosen tokens; `spread`: attention is data-parallel; `staged`: the layers
     are a pipeline over groups of GPUs; `across`: those lie on several nodes; `pieced`: the host
-    starts each layer's part of a decode step."""
+    starts each layer's part of a decode step; `whole`: each GPU has experts of its own; `unfused`:
+    the norm after an exchange is a kernel of its own."""
     parts = {
         "attention": kernels.attention(phase, windowed=windowed, sparse=sparse),
         "projection": kernels.PRODUCTS,
         "dense": kernels.DENSE,
         "head": kernels.HEAD,
     }
-    parts |= {"expert": kernels.EXPERTS} if moe else {}
+    parts |= {"expert": kernels.experts(whole=whole)} if moe else {}
     parts |= {"state": kernels.STATES[phase]} if linear else {}
     if sparse:
         parts |= {"index": kernels.INDEX} if phase == "decode" else {"gathered": kernels.GATHER}
@@ -51,7 +54,8 @@ def step(
     if staged:
         parts |= {"hops": kernels.HOPS} if across else {"transfer": kernels.TRANSFER}
     parts["elementwise"] = kernels.ELEMENTWISE
-    return sum(parts.values(), Sheet(())) + _totals(phase, frozenset(parts), pieced=pieced)
+    names = frozenset(parts) | ({"unfused"} if unfused else set())
+    return sum(parts.values(), Sheet(())) + _totals(phase, names, pieced=pieced)
 
 
 _FACTORS = {
@@ -90,6 +94,7 @@ def _totals(phase: Phase, names: frozenset[str], *, pieced: bool) -> Sheet:
     overhead += " + block_inputs * block_overhead"
     overhead += " + expert_layers * routing_overhead" if "expert" in names else ""
     overhead += " + linear_layers * state_overhead" if "state" in names else ""
+    overhead += " + all_reduces * unfused_seconds" if "unfused" in names else ""
     if phase == "decode":
         overhead += " + sequences * sequence_overhead"
         last = _pieces(names) if pieced else _REPLAYED
@@ -127,6 +132,7 @@ def _launched(names: frozenset[str]) -> Sheet:
     launches = "cached_layers * eager_attention"
     launches += " + expert_layers * eager_experts" if "expert" in names else ""
     launches += " + linear_layers * eager_state" if "state" in names else ""
+    launches += " + index_layers * eager_index" if "gathered" in names else ""
     return sheet(f"""
         launch_seconds: s = eager_seconds * ({launches})  # of its kernels, by the host
         seconds: s = max(work_seconds + overhead_seconds, launch_seconds)  # one step

@@ -1,0 +1,71 @@
+"""What a release of an engine fuses and overlaps, and what a step waits for of experts that lie
+whole on their ranks."""
+
+from __future__ import annotations
+
+import pytest
+
+from gpuplan.accuracy.metrics.serving import Served, served
+from gpuplan.sizing.data import serving as constants
+from gpuplan.sizing.physics.serving.scopes import rank_spread
+from tests.accuracy.test_accuracy_serving import case
+
+
+def point(name: str, **row: str) -> Served:
+    found = served(case(name, **row))
+    assert isinstance(found, Served)
+    return found
+
+
+def unfused(name: str, release: str, **row: str) -> float | None:
+    scope = point(name, engine=f"sglang {release}", **row).replica.scope
+    return scope["unfused_seconds"].value if "unfused_seconds" in scope else None
+
+
+def test_an_exchange_and_its_norm_are_one_kernel_where_sglang_lists_the_architecture() -> None:
+    apart = constants.UNFUSED_SECONDS
+    h200 = {"gpu": "h200-sxm-141gb", "tp": "8"}
+    assert unfused("qwen3-235b-a22b", "0.5.6", **h200) == apart
+    assert unfused("qwen3-235b-a22b", "0.5.9.post1", **h200) is None
+    assert unfused("llama3.1-70b", "0.5.19", **h200) == apart
+    assert unfused("llama3.1-70b", "0.5.19", gpu="h200-sxm-141gb", tp="1") is None
+    a100 = {"gpu": "a100-sxm-80gb", "tp": "8"}
+    assert unfused("qwen3-235b-a22b", "0.5.9", **a100) == apart
+
+
+def test_steps_of_a_model_that_is_not_listed_take_longer_by_its_exchanges() -> None:
+    row = {"gpu": "h200-sxm-141gb", "tp": "8", "batch": "1"}
+    old = point("qwen3-235b-a22b", engine="sglang 0.5.6", **row).replica.modelled(1.0)
+    new = point("qwen3-235b-a22b", engine="sglang 0.5.9", **row).replica.modelled(1.0)
+    longer = old["decode_seconds"] - new["decode_seconds"]
+    assert longer == pytest.approx(2 * 94 * constants.UNFUSED_SECONDS)
+
+
+def test_from_0_14_on_vllm_waits_for_less_of_its_hosts_work() -> None:
+    own = constants.ENGINE["vllm"]["sequence_overhead"]
+    for release, part in (("0.13.0", 1.0), ("0.14.0", constants.OVERLAPPED), ("nightly-5b8c", 1.0)):
+        scope = point("llama3.1-70b", engine=f"vllm {release}").replica.scope
+        assert scope["sequence_overhead"].value == pytest.approx(own * part)
+
+
+def test_a_step_waits_for_the_rank_with_the_most_experts_but_for_no_more_than_it_has() -> None:
+    row = {"gpu": "h200-sxm-141gb", "tp": "8", "engine": "trtllm 1.0"}
+    parts = point("qwen3-235b-a22b", **row).replica
+    whole = point("qwen3-235b-a22b", **row, ep="8").replica
+    extra = []
+    for load in (1.0, 4.0, 16.0, 64.0, 256.0):
+        one, other = parts.steps(load)[0], whole.steps(load)[0]
+        assert other["touched_experts"] <= other["busiest_experts"] <= other["experts"]
+        assert other["seconds"] >= one["seconds"]
+        extra.append(other["busiest_experts"] / other["touched_experts"])
+    assert extra == sorted(extra, reverse=True)
+    assert extra[0] > 1.9
+    assert extra[-1] == pytest.approx(1, abs=0.01)
+    steps = [whole.steps(float(load))[0]["seconds"] for load in range(1, 257)]
+    assert steps == sorted(steps)
+
+
+@pytest.mark.parametrize(("ranks", "spread"), [(2, 0.5642), (4, 1.029), (8, 1.424), (64, 2.344)])
+def test_the_largest_of_normal_numbers_lies_above_their_mean(ranks: int, spread: float) -> None:
+    """Harter, Expected values of normal order statistics, Biometrika 48 (1961), table 1."""
+    assert rank_spread(ranks).value == pytest.approx(spread, rel=0.002)
