@@ -78,8 +78,8 @@ def test_several_loads_at_once_are_what_each_gives() -> None:
     anchors = field(1.2, 1.1, 1.3, 0.9)
     loads = [0.0, 0.5, 3.0, 9.0]
     one_by_one = [anchors.mean(HERE | {"batch": b}) for b in loads]
-    assert anchors.along(HERE, "batch", loads) == pytest.approx(one_by_one, abs=1e-12)
-    assert anchors.along(FAR, "batch", loads) == [0, 0, 0, 0]
+    assert [*map(anchors.along(HERE, "batch"), loads)] == pytest.approx(one_by_one, abs=1e-12)
+    assert [*map(anchors.along(FAR, "batch"), loads)] == [0, 0, 0, 0]
 
 
 def test_one_wild_point_does_not_carry_the_others_along() -> None:

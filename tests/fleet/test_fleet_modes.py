@@ -315,6 +315,8 @@ def test_a_service_may_stand_in_each_of_its_layouts_and_a_run_in_one(
     problem = build(read_wanted([EXAMPLES / example]), asked, load_catalog()).problem
     assert problem is not None
     assert [w.ways[0] for w in problem.ways] == ([problem.requests] if several else [])
+    asked_of = [r for w in problem.ways for way in w.ways for r in way]
+    assert all(r.spread is None for r in asked_of), "who wants no hosts apart has none"
     assert all(len(w.ways) > 1 for w in problem.ways)
 
 

@@ -65,8 +65,8 @@ def test_tradeoffs_do_not_beat_each_other_and_hold_the_chosen_one(case: str) -> 
     prices = [t.usd_per_hour for t in found.tradeoffs if t.usd_per_hour is not None]
     assert prices == sorted(prices)
     assert chosen.usd_per_hour == prices[0], "the chosen one is the cheapest"
-    own = (*point(chosen), chosen.gpu_count)
-    assert not any(beats((*point(t), t.gpu_count), own) for t in found.tradeoffs)
+    counted = [(t.gpu_count, *point(t)) for t in found.tradeoffs]  # of one price the fewest
+    assert not any(beats(other, (chosen.gpu_count, *point(chosen))) for other in counted)
     limit = next((m.limit for m in found.metrics if m.name == "request_latency"), None)
     assert limit is None or all(t.request_latency <= limit for t in found.tradeoffs)
 
@@ -218,13 +218,13 @@ def test_a_service_that_no_text_shows_its_trade_offs(kind: str) -> None:
 
 
 def test_of_gpus_at_one_price_the_fewest_are_taken() -> None:
-    """Five of eight A100 or ten of twelve L40S, $24 either way: three of the first are left over,
-    though the second have more room."""
+    """Six of eight A100 or ten of twelve L40S, $24 either way: two of either are left over, though
+    the second have more room."""
     text = """
     task: inference
     model: meta-llama/Llama-3.1-8B-Instruct
     precision: bf16
-    load: {requests_per_second: 3, input_tokens: 6000, output_tokens: 800}
+    load: {requests_per_second: 4, input_tokens: 6000, output_tokens: 800}
 """
     usd = {"a100-sxm-80gb": 3.0, "l40s": 2.0}
     offers = tuple(
@@ -233,7 +233,7 @@ def test_of_gpus_at_one_price_the_fewest_are_taken() -> None:
     )
     answer = size(wanted(text), Site(target="kubernetes", gpus=offers))
     assert isinstance(answer, Sized)
-    assert (answer.workload.gpu, answer.workload.gpu_count) == ("a100-sxm-80gb", 4)
+    assert (answer.workload.gpu, answer.workload.gpu_count) == ("a100-sxm-80gb", 6)
 
 
 def test_a_run_uses_the_gpus_that_are_paid_for_with_its_own() -> None:

@@ -63,7 +63,9 @@ def _put(packer: Packer, host: OpenHost, seat: Seat, seats: list[Seat]) -> None:
     pool = (host.owner, None if choice.whole else gpu_owner)
     if _legal(state, item, host, (choice, mask, placed.start, pool)):
         state.put(item, (choice, host.id, mask, placed.start, pool))
-        if (spot := state.spot(item)) and not packer.fleet.is_growth(item):
+        spot = state.spot(item)
+        assert spot is not None, "it was put there"
+        if not packer.fleet.is_growth(item):
             state.kept[item] = spot
 
 

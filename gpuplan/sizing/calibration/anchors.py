@@ -121,9 +121,9 @@ class Field:
         """On the formula's value, from the effects as they are recorded."""
         return math.exp(math.fsum(effect.value for effect in self.effects(features)))
 
-    def along(self, features: Features, name: str, values: Sequence[float]) -> list[float]:
-        """`mean` at several values of the number `name`."""
-        return self._process.along(features, name, values)
+    def along(self, features: Features, name: str) -> Callable[[float], float]:
+        """`mean` by the value of the number `name`."""
+        return self._process.along(features, name)
 
     def effects(self, features: Features) -> list[Effect]:
         """The parts of `mean`, of the terms that some point shares."""

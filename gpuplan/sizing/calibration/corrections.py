@@ -32,8 +32,8 @@ class Corrected:
     at: Callable[[float], Features]
     modelled: Callable[[float], float]
     confirmed: float | None = None
-    _factors: list[float] = field(default_factory=list)
-    _edges: dict[int, float] = field(default_factory=dict)
+    _factors: dict[int, float] = field(default_factory=dict)
+    _ends: dict[int, float] = field(default_factory=dict)
     _floors: dict[int, float] = field(default_factory=dict)
 
     def factor(self, sequences: float) -> float:
@@ -43,9 +43,19 @@ class Corrected:
         """The most that the time is at less load, seconds, where more is corrected downwards."""
         here = step(sequences)
         if here not in self._floors:
-            higher = [n for n in range(here) if self._factor(n) > self._factor(here)]
-            self._floors[here] = max(map(self._edge, higher), default=0.0)
+            self._floors[here] = self._floor(here)
         return self._floors[here]
+
+    def _floor(self, here: int) -> float:
+        """By the formulas alone a time never falls where the load grows, so that what it is at more
+        load bounds what it is at less: most steps need not be reckoned."""
+        most, bound = 0.0, math.inf
+        for place in reversed(range(here)):
+            factor = self._factor(place)
+            if factor > self._factor(here) and bound * factor > most:
+                bound = self._end(place)
+                most = max(most, bound * factor)
+        return most
 
     @cached_property
     def interval(self) -> tuple[Factors, Basis]:
@@ -58,17 +68,22 @@ class Corrected:
         return (correction.low, correction.high), basis
 
     def _factor(self, place: int) -> float:
-        if not self._factors:
-            one = self.at(1)
-            loads = [float(one["batch"]) + n for n in range(LAST + 1)]
-            self._factors = list(map(math.exp, self.anchors.along(one, "batch", loads)))
+        if place not in self._factors:
+            one, mean = self._along
+            self._factors[place] = math.exp(mean(one + place))
         return self._factors[place]
 
-    def _edge(self, place: int) -> float:
-        """The time at the end of a step."""
-        if place not in self._edges:
-            self._edges[place] = self.modelled(2.0 ** (place + 0.5)) * self._factor(place)
-        return self._edges[place]
+    @cached_property
+    def _along(self) -> tuple[float, Callable[[float], float]]:
+        """The load of one sequence, and the logarithm of the factor by the load."""
+        one = self.at(1)
+        return float(one["batch"]), self.anchors.along(one, "batch")
+
+    def _end(self, place: int) -> float:
+        """The time by the formulas alone at the end of a step."""
+        if place not in self._ends:
+            self._ends[place] = self.modelled(2.0 ** (place + 0.5))
+        return self._ends[place]
 
     def inputs(self, sequences: float) -> dict[str, float]:
         return {

@@ -65,7 +65,7 @@ class Process:
         self._kind = {i: kind for kind, numbers in enumerate(self._of_kind) for i in numbers}
         self._groups: dict[tuple[str, ...], Groups] = {}
         self._alike = [self._group(t.same) for t in self.terms]
-        self._members = [Members(groups, self._of_kind) for groups in self._alike]
+        self._members = [Members(groups, self._of_kind, _told) for groups in self._alike]
         self._taking = [self._texts(t.same) for t in self.terms]
         self._known: dict[int, Keys] = {}
         scales = {t.scales: Places(points, t.scales) for t in self.terms if t.scales}
@@ -99,11 +99,11 @@ class Process:
     def mean(self, features: Features) -> float:
         return math.fsum(part.value for part in self.parts(features))
 
-    def along(self, features: Features, name: str, values: Sequence[float]) -> list[float]:
-        """The mean at several values of the number `name`; points of one value are added up."""
+    def along(self, features: Features, name: str) -> Callable[[float], float]:
+        """The mean by the value of the number `name`; points of one value are added up."""
         total, shares = 0.0, defaultdict[float, Weights](dict)
         for n, term in enumerate(self.terms):
-            key = _told(self._take[n](features))
+            key = self._take[n](features)
             if not self._members[n][key]:
                 continue
             names = [scale[0] for scale in term.scales]
@@ -113,7 +113,7 @@ class Process:
                 self._share(n, rest, self._beside(n, key, axis), shares[term.scales[axis][1]])
             else:
                 total += self._part(n, key, features)
-        return [total + _faded(value, shares) for value in values]
+        return lambda value: total + _faded(value, shares)
 
     def _share(self, n: int, rest: Place, beside: Mapping[Place, Weights], shares: Weights) -> None:
         """Adds the points' shares in the mean to `shares`, by their place on an axis."""
@@ -145,7 +145,7 @@ class Process:
         """What each term that some point shares adds to the mean."""
         parts = []
         for n, term in enumerate(self.terms):
-            key = _told(self._take[n](features))
+            key = self._take[n](features)
             members = self._members[n][key]
             if not members:
                 continue

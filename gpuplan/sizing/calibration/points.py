@@ -75,14 +75,20 @@ class Groups:
 
 
 class Members(dict[object, list[int]]):
-    """The numbers of the points whose kind has a key, in their order."""
+    """The numbers of the points whose kind has a key, in their order; `known` gives the key, or
+    None for one that no kinds share."""
 
-    def __init__(self, kinds: Groups, points: Sequence[Sequence[int]]) -> None:
+    def __init__(
+        self,
+        kinds: Groups,
+        points: Sequence[Sequence[int]],
+        known: Callable[[object], object] = lambda key: key,
+    ) -> None:
         super().__init__()
-        self._of_key, self._points = kinds, points
+        self._of_key, self._points, self._known = kinds, points, known
 
     def __missing__(self, key: object) -> list[int]:
-        kinds = (self._points[kind] for kind in self._of_key[key])
+        kinds = (self._points[kind] for kind in self._of_key[self._known(key)])
         members = self[key] = sorted(chain.from_iterable(kinds))
         return members
 

@@ -10,6 +10,8 @@ from gpuplan.sizing.hardware.measured import cards
 def reached(part: Quantity, gpu: Gpu, measured: str) -> Quantity:
     """The part of its peak that a kernel reaches on `gpu`, from that on the GPU `measured`, which
     stands for it. Unchanged where large products were measured on neither."""
+    if measured == gpu.identifier:
+        return part
     own, base = achieved(gpu), achieved(gpu, measured)
     if own is None or base is None or own.part == base.part:
         return part

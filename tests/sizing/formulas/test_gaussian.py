@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -60,8 +61,10 @@ def at(batch: float) -> np.ndarray:
 def test_the_mean_is_that_of_the_matrices() -> None:
     assert PROCESS.mean(HERE) == pytest.approx(at(1.0) @ WEIGHTS)
     values = [0.0, 1.0, 2.5, 9.0]
-    assert PROCESS.along(HERE, "batch", values) == pytest.approx([at(v) @ WEIGHTS for v in values])
-    assert PROCESS.along(HERE, "input", [5.5]) == pytest.approx([at(1.0) @ WEIGHTS])
+    assert [*map(PROCESS.along(HERE, "batch"), values)] == pytest.approx(
+        [at(v) @ WEIGHTS for v in values]
+    )
+    assert PROCESS.along(HERE, "input")(5.5) == pytest.approx(at(1.0) @ WEIGHTS)
 
 
 def test_each_term_says_what_it_adds_and_of_how_many_points() -> None:
@@ -131,9 +134,9 @@ def test_a_load_is_taken_in_steps_of_two_up_to_a_thousand() -> None:
 class Falling:
     """A field whose correction falls by half from load to load."""
 
-    def along(self, features: object, name: str, values: list[float]) -> list[float]:
+    def along(self, features: object, name: str) -> Callable[[float], float]:
         assert name == "batch"
-        return [-math.log(2) * value for value in values]
+        return lambda value: -math.log(2) * value
 
 
 def test_a_time_never_falls_where_the_load_grows() -> None:

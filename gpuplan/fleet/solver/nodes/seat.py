@@ -24,8 +24,6 @@ def seat(state: State, chosen: Sequence[tuple[Content, int]], queues: Queues) ->
     owners = dict.fromkeys((chassis, owner) for chassis, owner, _ in waiting)
     for chassis, owner in owners:
         kinds = {site[2]: each for site, each in waiting.items() if site[:2] == (chassis, owner)}
-        for contents in kinds.values():
-            contents.sort(key=lambda c: -c.spans)
         while any(kinds.values()) and state.can_open(chassis):
             _fill(state, state.open(chassis, owner), kinds, queues)
     state.close_empty()

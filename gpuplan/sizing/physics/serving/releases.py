@@ -91,5 +91,5 @@ def overlapped(host: Quantity) -> Quantity:
 
 def _numbers(release: str) -> Release | None:
     """The numbers of "0.5.6.post1"; None of a name without."""
-    found = re.match(r"v?(\d+)\.(\d+)(?:\.(\d+))?", release)
-    return tuple(int(n) for n in found.groups() if n) if found else None
+    match = re.match(r"v?(\d+)\.(\d+)(?:\.(\d+))?", release)
+    return tuple(int(n) for n in match.groups() if n) if match else None
