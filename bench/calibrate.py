@@ -22,19 +22,21 @@ from gpuplan.accuracy.metrics.serving import Served, served
 from gpuplan.accuracy.points.points import Case, Point, read_points
 from gpuplan.sizing.calibration.served import TUNED
 from gpuplan.sizing.hardware.measured import NotMeasured
-from gpuplan.sizing.physics.serving.releases import asynchronous
+from gpuplan.sizing.physics.serving.releases import asynchronous, scaled_within
 from gpuplan.sizing.physics.serving.scopes import HALF_A_STEP
 
 ABOUT = """Constants of the serving model
 
 Overheads are seconds. `VENDOR`: factors on the constants of another maker's GPUs, `overhead` on all
-of an engine's but `scaling_overhead`, which has a value of its own. `PIECE_SECONDS`: for which the
-host starts a layer of a decode step that is no single CUDA graph. `eager_seconds`: for which it
-starts the kernels of a prompt's layer with attention; `eager_experts` and `eager_state`: those of
-its experts and of linear attention, `eager_index` those of choosing tokens, `eager_latent`: what
-latent attention takes more, as parts of that; of it, tuned settings leave `captured`.
-`UNFUSED_SECONDS`: what an exchange takes more whose norm is a kernel of its own; `OVERLAPPED`: the
-part of `sequence_overhead` that is left where the host works while the GPU does. `FIRST_TOKEN`:
+of an engine's but `scaling_overhead`, which has a value of its own, `prompts` on the kernels of
+prompts and `untuned_prompts` on those whose inputs are scaled in blocks before. `PIECE_SECONDS`:
+for which the host starts a layer of a decode step that is no single CUDA graph. `eager_seconds`:
+for which it starts the kernels of a prompt's layer with attention; `eager_experts` and
+`eager_state`: those of its experts and of linear attention, `eager_index` those of choosing tokens,
+`eager_latent`: what latent attention takes more, as parts of that; of it, tuned settings leave
+`captured`. `UNFUSED_SECONDS`: what an exchange takes more whose norm is a kernel of its own;
+`OVERLAPPED`: the part of `sequence_overhead` that is left where the host works while the GPU does;
+`SCALED_WITHIN`: the part of `scaling_overhead` that is where other kernels scale. `FIRST_TOKEN`:
 what stands after `first_overhead` grows from nothing with the load; of what an engine's own work
 takes of it, those who start no server for each measurement see `settled`. Half of the others' part
 is there at `gathering` requests; `burst_factor` is of the requests that a closed loop starts with.
@@ -81,7 +83,9 @@ VENDORS = {
     ("amd", "matmul_factor"): (1.0, 0.5),
     ("amd", "expert_factor"): (1.0, 0.5),
     ("amd", "overhead"): (1.5, 0.7),
-    ("amd", "scaling_overhead"): (1e-5, 1.0),
+    ("amd", "scaling_overhead"): (3e-5, 1.0),
+    ("amd", "prompts"): (1.5, 0.5),
+    ("amd", "untuned_prompts"): (1.5, 0.5),
 }
 PRIORS = (
     SHARED
@@ -95,6 +99,7 @@ PRIORS = (
         "piece_seconds": (1.3e-4, 0.3),
         "unfused_seconds": (6e-6, 0.5),
         "overlapped": (0.5, 0.5),
+        "scaled_within": (0.5, 0.7),
     }
 )
 # Widths of the factors of sources.
@@ -160,12 +165,14 @@ class Points:
         self.amd = np.array([p.case.gpu.vendor == "amd" for p in points])
         self.tuned = np.array([p.features["source"] in TUNED for p in points])
         self.pieced = np.array(["piece_seconds" in p.replica.scope for p in points])
-        self.unfused = np.array(
+        self.unfused = np.array([d.get("unfused_exchanges", 0.0) for d in decode])
+        self.within = np.array(
             [
-                d["all_reduces"] if "unfused_seconds" in p.replica.scope else 0.0
-                for p, d in zip(points, decode, strict=True)
+                scaled_within(p.case.engine, str(p.features["version"]), p.case.gpu.vendor)
+                for p in points
             ]
         )
+        self.untuned = self.amd & ~self.within & np.array([d["scaled_inputs"] > 0 for d in decode])
         self.overlapped = np.array(
             [asynchronous(p.case.engine, str(p.features["version"])) for p in points]
         )
@@ -213,9 +220,11 @@ class Points:
             name: np.array([constants[name, e] for e in ENGINES])[self.engine[at]]
             for name in BY_ENGINE
         }
+        slow = np.where(amd, constants["amd", "prompts"], 1.0)
+        slow = slow * np.where(self.untuned[at], constants["amd", "untuned_prompts"], 1.0)
         works = [
-            np.maximum((k[at, :5] * factors).sum(1) + k[at, 5], k[at, 6])
-            for k in (self.decode, self.prefill)
+            np.maximum(((k[at, :5] * factors).sum(1) + k[at, 5]) * times, k[at, 6])
+            for k, times in ((self.decode, 1.0), (self.prefill, slow))
         ]
         eager = engine["eager_seconds"] * np.where(self.tuned[at], engine["captured"], 1.0)
         kinds = [1.0, *(constants[f"eager_{kind}"] for kind in ("experts", "state", "index"))]
@@ -231,7 +240,10 @@ class Points:
             self.overlapped[at], constants["overlapped"], 1.0
         )
         scaling = constants["amd", "scaling_overhead"]
-        each["scaling_overhead"] = np.where(amd, scaling, engine["scaling_overhead"])
+        scaling = np.where(amd, scaling, engine["scaling_overhead"])
+        each["scaling_overhead"] = scaling * np.where(
+            self.within[at], constants["scaled_within"], 1.0
+        )
         own = sum(each[name] * count for name, count in zip(names, counts, strict=True))
         own = own + self.shared[at] @ shared
         own = own + constants["latent_overhead"] * self.latent[at] * counts[0]
@@ -353,8 +365,10 @@ def module(constants: Constants, firsts: Firsts, tokens: int, shorts: int) -> It
     engines = {e: {name: constants[name, e] for name in BY_ENGINE} for e in ENGINES}
     yield from table("ENGINE", engines)
     yield from table("VENDOR", {"amd": {name: constants["amd", name] for _, name in VENDORS}})
-    yield f"UNFUSED_SECONDS = {constants['unfused_seconds']:.4g}  # an exchange, of SGLang"
+    yield f"UNFUSED_SECONDS = {constants['unfused_seconds']:.4g}  # an exchange"
     yield f"OVERLAPPED = {constants['overlapped']:.4g}  # of `sequence_overhead`, vLLM from 0.14 on"
+    within = constants["scaled_within"]
+    yield f"SCALED_WITHIN = {within:.4g}  # of `scaling_overhead`, vLLM from 0.18 on"
     yield f"PIECE_SECONDS = {constants['piece_seconds']:.4g}  # a layer, of vLLM 0.8 to 0.10"
     yield from table("FIRST_TOKEN", firsts)
 

@@ -17,8 +17,8 @@ def point(name: str, **row: str) -> Served:
     return found
 
 
-def unfused(name: str, release: str, **row: str) -> float | None:
-    scope = point(name, engine=f"sglang {release}", **row).replica.scope
+def unfused(name: str, release: str, engine: str = "sglang", **row: str) -> float | None:
+    scope = point(name, engine=f"{engine} {release}", **row).replica.scope
     return scope["unfused_seconds"].value if "unfused_seconds" in scope else None
 
 
@@ -39,6 +39,76 @@ def test_steps_of_a_model_that_is_not_listed_take_longer_by_its_exchanges() -> N
     new = point("qwen3-235b-a22b", engine="sglang 0.5.9", **row).replica.modelled(1.0)
     longer = old["decode_seconds"] - new["decode_seconds"]
     assert longer == pytest.approx(2 * 94 * constants.UNFUSED_SECONDS)
+
+
+@pytest.mark.parametrize(
+    ("gpu", "release", "dp", "fused"),
+    [
+        ("h100-sxm-80gb", "0.16.0", "1", False),
+        ("h100-sxm-80gb", "0.17.1", "1", True),
+        ("h100-sxm-80gb", "0.19.0", "2", False),
+        ("h100-sxm-80gb", "0.21.0", "2", True),
+        ("b300-sxm-288gb", "0.18.0", "1", False),
+        ("b300-sxm-288gb", "0.19.0", "1", True),
+        ("a100-sxm-80gb", "0.21.0", "1", False),
+        ("h100-sxm-80gb", "nightly-5b8c", "1", False),
+    ],
+)
+def test_vllm_fuses_an_exchange_and_its_norm_from_a_release_on(
+    gpu: str, release: str, dp: str, *, fused: bool
+) -> None:
+    """vllm-project/vllm#34299, #34392, #37755, #41458."""
+    found = unfused("qwen3-235b-a22b", release, engine="vllm", gpu=gpu, tp="4", dp=dp)
+    assert found == (None if fused else constants.UNFUSED_SECONDS)
+    assert unfused("qwen3-235b-a22b", release, engine="vllm", gpu=gpu, tp="1") is None
+
+
+def test_norms_over_the_heads_of_all_gpus_are_one_exchange_more_in_each_layer() -> None:
+    row = {"gpu": "h100-sxm-80gb", "engine": "vllm 0.20.0", "precision": "fp8", "batch": "1"}
+    for tensor, exchanges in (("1", None), ("4", 62.0)):
+        scope = point("minimax-m2.5", **row, tp=tensor).replica.scope
+        found = scope.get("unfused_exchanges")
+        assert (found.value if found else None) == exchanges
+    old = point("minimax-m2.5", **{**row, "engine": "vllm 0.16.0"}, tp="4").replica.scope
+    assert old["unfused_exchanges"].value == 3 * 62
+
+
+@pytest.mark.parametrize(
+    ("engine", "gpu", "part"),
+    [
+        ("vllm 0.17.1", "h200-sxm-141gb", 1.0),
+        ("vllm 0.18.0", "h200-sxm-141gb", constants.SCALED_WITHIN),
+        ("sglang 0.5.9", "mi300x-192gb", 1.0),
+        ("sglang 0.5.10", "mi300x-192gb", constants.SCALED_WITHIN),
+        ("sglang 0.5.10", "h200-sxm-141gb", 1.0),
+    ],
+)
+def test_a_release_scales_inputs_within_other_kernels(engine: str, gpu: str, part: float) -> None:
+    """vllm-project/vllm#27883, #36551; sgl-project/sglang#12689, #18242."""
+    replica = point("qwen3-235b-a22b", engine=engine, gpu=gpu, precision="fp8", tp="8").replica
+    name = engine.split(maxsplit=1)[0]
+    usual = constants.VENDOR["amd"] if gpu.startswith("mi") else constants.ENGINE[name]
+    assert replica.scope["scaling_overhead"].value == pytest.approx(
+        usual["scaling_overhead"] * part
+    )
+
+
+def test_prompts_take_longer_on_amds_gpus_and_more_so_before_their_products_were_tuned() -> None:
+    row = {"gpu": "mi300x-192gb", "tp": "8"}
+    own = constants.VENDOR["amd"]
+
+    def factor(engine: str, **more: str) -> float:
+        return (
+            point("qwen3-235b-a22b", **row, engine=engine, **more)
+            .replica.scope["prompt_factor"]
+            .value
+        )
+
+    assert factor("sglang 0.5.12", precision="fp8") == own["prompts"]
+    assert factor("sglang 0.5.7", precision="bf16") == own["prompts"]
+    assert factor("sglang 0.5.7", precision="fp8") == own["prompts"] * own["untuned_prompts"]
+    nvidia = point("qwen3-235b-a22b", gpu="h200-sxm-141gb", tp="8", engine="sglang 0.5.7")
+    assert "prompt_factor" not in nvidia.replica.scope
 
 
 def test_from_0_14_on_vllm_waits_for_less_of_its_hosts_work() -> None:

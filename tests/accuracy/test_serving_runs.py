@@ -78,6 +78,7 @@ def test_the_fit_computes_what_plans_do(fitting: ModuleType) -> None:
     known = {**constants.FACTORS, "latent_overhead": constants.LATENT_OVERHEAD}
     known["piece_seconds"] = constants.PIECE_SECONDS
     known |= {"unfused_seconds": constants.UNFUSED_SECONDS, "overlapped": constants.OVERLAPPED}
+    known["scaled_within"] = constants.SCALED_WITHIN
     known |= {(n, e): v for e, own in constants.ENGINE.items() for n, v in own.items()}
     known |= {("amd", n): v for n, v in constants.VENDOR["amd"].items()}
     all_of_them = np.ones(len(found), bool)

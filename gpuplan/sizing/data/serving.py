@@ -68,11 +68,14 @@ VENDOR = {
         "matmul_factor": 1.189,
         "expert_factor": 1.004,
         "overhead": 1.395,
-        "scaling_overhead": 2.55e-05,
+        "scaling_overhead": 3.664e-05,
+        "prompts": 2.259,
+        "untuned_prompts": 2.554,
     },
 }
-UNFUSED_SECONDS = 4.424e-06  # an exchange, of SGLang
+UNFUSED_SECONDS = 6.727e-06  # an exchange
 OVERLAPPED = 0.2888  # of `sequence_overhead`, vLLM from 0.14 on
+SCALED_WITHIN = 0.4743  # of `scaling_overhead`, vLLM from 0.18 on
 PIECE_SECONDS = 0.0001328  # a layer, of vLLM 0.8 to 0.10
 FIRST_TOKEN = {
     "vllm": {

@@ -86,7 +86,8 @@ def test_an_idle_server_answers_in_milliseconds_and_a_busy_one_takes_longer(engi
 def test_kernels_of_another_maker_take_longer_than_those_of_their_stand_in() -> None:
     factors = dict(serving.VENDOR["amd"])
     scaling = factors.pop("scaling_overhead")
-    assert all(0.8 < factor < 2.5 for factor in factors.values())
+    assert all(0.8 < factor < 3 for factor in factors.values())
+    assert min(factors["prompts"], factors["untuned_prompts"]) > 1
     assert math.prod(factors.values()) > 1
     assert scaling > max(own["scaling_overhead"] for own in serving.ENGINE.values())
 

@@ -32,7 +32,13 @@ from gpuplan.sizing.physics.serving import declared
 from gpuplan.sizing.physics.serving.latency import CLOSED, LENGTHS, OPEN
 from gpuplan.sizing.physics.serving.percentiles import FULLER, asks_for_fuller, with_statistics
 from gpuplan.sizing.physics.serving.pieces import pieces
-from gpuplan.sizing.physics.serving.releases import asynchronous, overlapped, unfused
+from gpuplan.sizing.physics.serving.releases import (
+    asynchronous,
+    overlapped,
+    scaled,
+    slower_prompts,
+    unfused,
+)
 from gpuplan.sizing.physics.serving.scopes import (
     LONG_PROMPT,
     MEAN_PROMPT,
@@ -91,8 +97,11 @@ class Replica:
             "gpu_memory_utilization": service.gpu_memory_utilization,
             "memory_bytes": device.memory_bytes,
         }
-        in_pieces, apart = pieces(service.engine, service.release, device.gpu), unfused(service)
-        self.scope |= service.start.scope | in_pieces | apart
+        in_pieces = pieces(service.engine, service.release, device.gpu)
+        apart = unfused(service, self.scope["all_reduces"])
+        slower = slower_prompts(service, self.scope["scaled_inputs"])
+        self.scope |= service.start.scope | in_pieces | apart | slower
+        self.scope["scaling_overhead"] = scaled(service, self.scope["scaling_overhead"])
         if asynchronous(service.engine, service.release):
             self.scope["sequence_overhead"] = overlapped(self.scope["sequence_overhead"])
         if service.start == NO_START:
@@ -104,7 +113,7 @@ class Replica:
             partition=device.partition is not None,
             staged=staged,
         )
-        kind = traits(model, division) | {"unfused": bool(apart)}
+        kind = traits(model, division) | {"unfused": bool(apart), "slower": bool(slower)}
         self.decode = step("decode", **kind, pieced=bool(in_pieces))
         self.prefill = step("prefill", **kind)
         self.memory = memory(

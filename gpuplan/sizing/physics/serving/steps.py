@@ -31,13 +31,15 @@ def step(
     pieced: bool = False,
     whole: bool = False,
     unfused: bool = False,
+    slower: bool = False,
 ) -> Sheet:
     """The sheet of a `decode` or `prefill` step of `tokens`, of which `outputs` are sampled;
     `work_seconds` leaves the engine's overhead out. `linear`: some layers have a state; `sparse`:
     latent attention to chosen tokens; `spread`: attention is data-parallel; `staged`: the layers
     are a pipeline over groups of GPUs; `across`: those lie on several nodes; `pieced`: the host
     starts each layer's part of a decode step; `whole`: each GPU has experts of its own; `unfused`:
-    the norm after an exchange is a kernel of its own."""
+    the norm after an exchange is a kernel of its own; `slower`: prompts take `prompt_factor` times
+    as long as the kernels of others."""
     parts = {
         "attention": kernels.attention(phase, windowed=windowed, sparse=sparse),
         "projection": kernels.PRODUCTS,
@@ -55,7 +57,7 @@ def step(
         parts |= {"hops": kernels.HOPS} if across else {"transfer": kernels.TRANSFER}
     parts["elementwise"] = kernels.ELEMENTWISE
     names = frozenset(parts) | ({"unfused"} if unfused else set())
-    return sum(parts.values(), Sheet(())) + _totals(phase, names, pieced=pieced)
+    return sum(parts.values(), Sheet(())) + _totals(phase, names, pieced=pieced, slower=slower)
 
 
 _FACTORS = {
@@ -85,16 +87,17 @@ COMPUTED_AT = {
 _WORK = {"expert": "routed_flop"}  # without what fills tiles
 
 
-def _totals(phase: Phase, names: frozenset[str], *, pieced: bool) -> Sheet:
+def _totals(phase: Phase, names: frozenset[str], *, pieced: bool, slower: bool) -> Sheet:
     read = " + ".join(f"{n}_bytes" for n in READ if n == "matmul" or n in names)
     products = ((_WORK.get(n, f"{n}_flop"), peak) for n, peak in COMPUTED_AT.items() if n in names)
     computed = " + ".join(f"{flop} / {peak}_peak" for flop, peak in products)
     work = " + ".join(f"{factor}{n}_seconds" for n, factor in _FACTORS.items() if n in names)
+    work = f"prompt_factor * ({work})" if slower and phase == "prefill" else work
     overhead = "step_overhead + layer_pairs * layer_overhead + scaled_inputs * scaling_overhead"
     overhead += " + block_inputs * block_overhead"
     overhead += " + expert_layers * routing_overhead" if "expert" in names else ""
     overhead += " + linear_layers * state_overhead" if "state" in names else ""
-    overhead += " + all_reduces * unfused_seconds" if "unfused" in names else ""
+    overhead += " + unfused_exchanges * unfused_seconds" if "unfused" in names else ""
     if phase == "decode":
         overhead += " + sequences * sequence_overhead"
         last = _pieces(names) if pieced else _REPLAYED
