@@ -98,7 +98,7 @@ def test_what_nobody_would_do_is_a_gap_and_no_remedy(tmp_path: Path) -> None:
     near = _refused("10 ms", tmp_path)
     gap = r"no allowed GPU reaches slo.time_per_output_token 10 ms: the best is 1\d.?\d? ms on l4,"
     assert re.match(gap, near.help)
-    bigger = r"`platform.gpus` with 'h200-sxm-141gb' takes \d+ × h200-sxm-141gb at \$"
+    bigger = r"`platform.gpus` with '(?P<gpu>h[12]00-[\w-]+)' takes \d+ × (?P=gpu) at \$"
     assert re.search(bigger, near.help)
     assert "nor would other GPUs" not in near.help
     assert {c.origin.path[:2] for r in near.remedies for c in r} == {("platform", "gpus")}

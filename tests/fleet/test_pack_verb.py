@@ -122,13 +122,19 @@ def test_a_workload_is_sized_as_compile_does(tmp_path: Path) -> None:
 def test_replicas_of_today_are_counted_and_room_is_kept_for_those_of_the_horizon(
     tmp_path: Path,
 ) -> None:
+    """As many as the same load asks for without growth: today's, and five times as much."""
     text = (EXAMPLES / "assistant-70b.yaml").read_text(encoding="utf-8")
-    grown = written(tmp_path, text.replace("factor: 1.3", "factor: 5"), "grown.yaml")
-    (wanted,) = problem_of(grown).requests
-    assert (wanted.count, wanted.growth) == (2, 5), "two for 8 requests/s, seven for 40"
-    still = text.replace("  growth: {factor: 1.3, horizon: 365 d}\n", "")
-    (wanted,) = problem_of(written(tmp_path, still, "still.yaml")).requests
-    assert wanted.growth == 0
+    growth, rate = "  growth: {factor: 1.3, horizon: 365 d}\n", "{mean: 3, peak: 7}"
+    still = text.replace(growth, "  overrides: {tensor_parallel_size: 4}\n")
+    five = still.replace(rate, "{mean: 15, peak: 35}")
+    later = still + growth.replace("1.3", "5")
+    grown, today, then = (
+        requests_of(problem_of(written(tmp_path, each)))["assistant-70b/assistant"]
+        for each in (later, still, five)
+    )
+    assert (today.growth, then.growth) == (0, 0)
+    assert 1 < today.count < then.count
+    assert (grown.count, grown.count + grown.growth) == (today.count, then.count)
 
 
 @pytest.mark.parametrize("hours", [24, 48, 96, 192])

@@ -109,7 +109,7 @@ def test_a_gpu_that_is_less_than_half_full_is_emptied_and_a_fuller_one_is_not() 
         item = 0
         for gpu, number in enumerate(parts):
             for _ in range(number):
-                state.put(item, (choice, opened.id, 1 << gpu, -1, pool))
+                state.put(item, (choice, opened.id, 1 << gpu, None, pool))
                 item += 1
         share_all(packer)
         return state.gpus

@@ -44,8 +44,13 @@ def known_object(name: str) -> bool:
             found: Any = import_module(".".join(parts[:end]))
         except ModuleNotFoundError:
             continue
-        return all((found := getattr(found, part, None)) is not None for part in parts[end:])
+        return all((found := named_in(found, part)) is not None for part in parts[end:])
     return False
+
+
+def named_in(owner: Any, name: str) -> Any:
+    """What `owner` calls `name`, a record's field that has no value or a default of `None` too."""
+    return getattr(owner, name, None) or getattr(owner, "__annotations__", {}).get(name)
 
 
 def known_command(text: str) -> bool:

@@ -11,13 +11,13 @@ from gpuplan.accuracy.reckon import Ends
 
 WIDTHS: dict[str, dict[str, tuple[Ends, Ends]]] = {
     "time_per_output_token": {
-        "usual settings, dense": ((-1.029, 1.029), (-0.7433, 0.7433)),
-        "usual settings, mixture": ((-1.346, 1.346), (-1.134, 1.134)),
-        "usual settings, amd": ((-1.172, 1.172), (-1.129, 1.129)),
+        "usual settings, dense": ((-0.9836, 0.9836), (-0.7606, 0.7606)),
+        "usual settings, mixture": ((-1.339, 1.339), (-1.131, 1.131)),
+        "usual settings, amd": ((-1.037, 1.037), (-0.9809, 0.9809)),
     },
     "time_to_first_token": {
-        "usual settings, dense": ((-1.601, 1.601), (-1.257, 1.257)),
-        "usual settings, mixture": ((-1.372, 1.372), (-1.546, 1.546)),
-        "usual settings, amd": ((-1.561, 1.561), (-1.418, 1.418)),
+        "usual settings, dense": ((-1.027, 1.027), (-0.7562, 0.7562)),
+        "usual settings, mixture": ((-1.114, 1.114), (-0.9135, 0.9135)),
+        "usual settings, amd": ((-1.385, 1.385), (-1.243, 1.243)),
     },
 }
