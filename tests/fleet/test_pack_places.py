@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from gpuplan.catalog.load import load_catalog
+from gpuplan.catalog.shapes import Wanted, shapes
 from gpuplan.cli.main import main
 
 COLUMNS = "name,count,gpus,gpu,cpu_cores,memory\n"
@@ -72,3 +75,14 @@ def test_what_stands_stays_where_it_is(tmp_path: Path, capsys: pytest.CaptureFix
     again = packed(tmp_path, capsys, rows, *buy, "--keep", str(tmp_path / "now.json"))
     assert again["moved"] == []
     assert places(again) == places(now)
+
+
+def test_who_names_no_region_rents_in_no_place_that_is_told(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (shape, *_) = shapes(load_catalog(), "h100-sxm-80gb", Wanted())
+    assert shape.price is not None
+    anywhere = replace(shape, price=replace(shape.price, region=None))
+    monkeypatch.setattr("gpuplan.fleet.buy.shapes", lambda *_: (anywhere,))
+    answer = packed(tmp_path, capsys, BIG, "--buy", "h100-sxm-80gb")
+    assert places(answer) == {None}
