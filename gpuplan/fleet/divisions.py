@@ -14,8 +14,7 @@ def divisions(rooms: Sequence[int], k: int) -> Iterator[tuple[int, ...]]:
 def _divided(rooms: Sequence[int], k: int, places: int) -> Iterator[tuple[int, ...]]:
     """k divided between just so many places, each of which gets one or more."""
     if not places:
-        if not k:
-            yield (0,) * len(rooms)
+        yield (0,) * len(rooms)
         return
     for first, room in enumerate(rooms):
         rest = rooms[first + 1 :]

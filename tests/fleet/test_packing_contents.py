@@ -414,6 +414,21 @@ def test_what_hosts_without_end_can_hold_is_covered(seed: int) -> None:
         assert left == 0 if not closed else left <= items // 8, (left, items)
 
 
+@pytest.mark.parametrize("seed", [11, 16, 19, 29])
+def test_what_is_left_of_whole_contents_gets_contents_of_its_own(seed: int) -> None:
+    """Few items of ten sizes, of two teams with hosts of their own: as few hosts as are proven."""
+    draw = random.Random(seed)
+    teams = [(tenant, draw.randint(2, 8), draw.randint(1, 2)) for tenant in ("red", "blue") * 5]
+    requests = [
+        ask(f"r{n}", count, whole(1, cores=cores), tenant=tenant, isolation="node")
+        for n, (tenant, cores, count) in enumerate(teams)
+    ]
+    asked = problem(host(nodes=(3,), cores=12), *requests)
+    made, hosts, outlined = chosen_of(asked, None, closed=False)
+    assert not any(made.cover.left.values())
+    assert hosts.total() == outlined.total()
+
+
 class Rows(Columns):
     """A program that keeps the rows that are added to it, as they are changed."""
 

@@ -51,6 +51,20 @@ def test_a_small_fleet_costs_what_no_packing_beats(mix: str, seed: int) -> None:
     assert result.cost == result.bound
 
 
+@pytest.mark.parametrize(("mix", "seed"), [("mixed", 1), ("serving", 1)])
+def test_a_packing_that_nothing_can_beat_is_given_at_once(
+    mix: str, seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first one costs what is proven: contents of nodes, which take longest, are not asked."""
+
+    def asked(*_: object) -> None:
+        raise AssertionError("nothing can be won")
+
+    monkeypatch.setattr(f"{SOLVER}.run.by_nodes", asked)
+    result = packed(mix, 60, seed)
+    assert result.cost == result.bound
+
+
 def test_larger_fleets_cost_less_than_half_a_percent_more() -> None:
     assert over([packed(mix, 250, 1) for mix in NEAR]) < 0.005
 

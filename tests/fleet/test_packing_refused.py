@@ -97,6 +97,17 @@ FULL: dict[str, tuple[HostType | tuple[HostType, ...], tuple[Request, ...], Lack
         (ask("a", 1, whole(1, cores=6)), ask("b", 1, whole(1, cores=6))),
         ("cpu_cores", "h", 6, 2),
     ),
+    "cores beside GPUs that are free, rather than GPUs of a host with half of them": (
+        (
+            host(nodes=(3,), cores=8, available=1),
+            host("two", "big", nodes=(2,), available=1),
+        ),
+        (
+            ask("a", 1, whole(1, cores=7)), ask("b", 1, whole(1, gpu="big")),
+            ask("c", 1, whole(2, cores=6), whole(2, gpu="big"), priority=0),
+        ),
+        ("cpu_cores", "h", 6, 1),
+    ),
     "cores of the node with most": (
         host(nodes=(2, 2), cores=8, available=1),
         (

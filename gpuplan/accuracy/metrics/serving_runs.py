@@ -16,8 +16,8 @@ from gpuplan.sizing.physics.serving.service import Start
 TIMES_AS_MANY = 10  # requests that a run sends for each that it keeps running, where none says
 CLOSED_LOOP = "a closed loop starts with all its requests at once"
 USUAL_START = Start(share=1 / TIMES_AS_MANY, uncached=1 / TIMES_AS_MANY, source=CLOSED_LOOP)
-# Of a loop whose answers all have one length. Where prompts go before tokens, all that began at once
-# stay together, and each round is a burst as the first one is: SGLang's default, without
+# Of a loop whose answers all have one length. Where prompts go before tokens, all that began at
+# once stay together, and each round is a burst as the first one is: SGLang's default, without
 # --enable-mixed-chunk (docs.sglang.ai, server arguments). Elsewhere they stand in a line.
 ONE_LENGTH, SPREAD = "equal", "spread"
 PROMPTS_FIRST = ("sglang",)

@@ -261,7 +261,7 @@ def chosen_layouts(layouts: Sequence[Sequence[int]], used: list[int]) -> list[in
     ordered = sorted(first, key=lambda c: (-sum(c), c))
     kept: list[tuple[int, ...]] = []
     for each in ordered:
-        if any(each) and not any(all(map(int.__ge__, k, each)) for k in kept):
+        if not any(all(map(int.__ge__, k, each)) for k in kept):
             kept.append(each)
     return [first[each] for each in sorted(kept)]
 

@@ -50,13 +50,16 @@ PROMPT = sheet("""
     prompt_seconds: s = prefill_seconds + (prompt_routing - 1) * prefill_work_seconds
         # prompts of a mixture are routed less evenly than the tokens its kernels are measured on
 """)
-_CONTENDED = sheet("""
+_CONTENDED = (
+    sheet("""
     contended: 1 = 1 - 1 / max(sequences, 1)  # how far a request is not alone
     gathered: 1 = max(sequences, 1) / (max(sequences, 1) + gathering)
         # how much of its work for others an engine has by then
     first_prefill_factor: 1 = 1 + contended * contended_prefill
         # how much longer a prompt takes beside others
-""") + PROMPT
+""")
+    + PROMPT
+)
 _FIRST = """
     modelled_first_seconds: s = first_overhead + {prompts}
         + contended * (gathered * contended_overhead

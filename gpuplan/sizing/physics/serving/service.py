@@ -116,9 +116,9 @@ _AT_RANDOM = "requests of a service come at random: what they wait for each othe
 @record
 class Start:
     """Requests of a measurement that all come at its start, as a part of all of it, and those of
-    them whose prompts no cache holds. `in_step`: the others' answers have one length, so that those
-    that began together end together, and others begin; `at_random`: it is no loop, and requests come
-    when they come."""
+    them whose prompts no cache holds. `in_step`: all answers have one length, so that those that
+    began together end together, and others begin; `at_random`: requests come when they come, which
+    is no loop."""
 
     share: float = 0.0
     uncached: float = 0.0
