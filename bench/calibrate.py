@@ -178,16 +178,11 @@ class Points:
         self.tuned = np.array([p.features["source"] in TUNED for p in points])
         self.pieced = np.array(["piece_seconds" in p.replica.scope for p in points])
         self.unfused = np.array([d.get("unfused_exchanges", 0.0) for d in decode])
-        self.within = np.array(
-            [
-                scaled_within(p.case.engine, str(p.features["version"]), p.case.gpu.vendor)
-                for p in points
-            ]
-        )
+        engines, makers = zip(*((p.case.engine, p.case.gpu.vendor) for p in points), strict=True)
+        releases = [str(p.features["version"]) for p in points]
+        self.within = np.array([*map(scaled_within, engines, releases, makers)])
         self.untuned = self.amd & ~self.within & np.array([d["scaled_inputs"] > 0 for d in decode])
-        self.overlapped = np.array(
-            [asynchronous(p.case.engine, str(p.features["version"])) for p in points]
-        )
+        self.overlapped = np.array([*map(asynchronous, engines, releases)])
         self.dense = np.array([not d.get("expert_layers") for d in decode])
         self.latent = np.array([float("kv_rank" in d) for d in decode])
         self.seconds = np.array([point.value / 1e3 for point, _ in pairs])
@@ -259,9 +254,8 @@ class Points:
         )
         scaling = constants["amd", "scaling_overhead"]
         scaling = np.where(amd, scaling, engine["scaling_overhead"])
-        each["scaling_overhead"] = scaling * np.where(
-            self.within[at], constants["scaled_within"], 1.0
-        )
+        scaling = scaling * np.where(self.within[at], constants["scaled_within"], 1.0)
+        each["scaling_overhead"] = scaling
         own = sum(each[name] * count for name, count in zip(names, counts, strict=True))
         own = own + self.shared[at] @ shared
         own = own + constants["latent_overhead"] * self.latent[at] * counts[0]

@@ -32,6 +32,7 @@ def chosen(text: str) -> Candidate:
 @pytest.mark.parametrize("case", SERVED)
 def test_a_service_has_what_it_serves_over_what_is_asked(case: str) -> None:
     text = KINDS[case].replace("peak: 1}", "peak: 2}")  # one divides as it multiplies
+    text = text.replace("requests_per_second: 2,", "requests_per_second: 3,")  # of a chat
     known, (room, seconds) = figures(sized(text, WHERE)), chosen(text).merit.point
     assert room == -float(f"{known[SERVED[case]] / known['sized_rate']:.3g}")
     # That of a chat is solved for less finely.
