@@ -23,6 +23,7 @@ from gpuplan.accuracy.points.points import Case, Point, read_points
 from gpuplan.sizing.calibration.served import TUNED
 from gpuplan.sizing.hardware.measured import NotMeasured
 from gpuplan.sizing.physics.serving.releases import asynchronous
+from gpuplan.sizing.physics.serving.replica import Replica
 from gpuplan.sizing.physics.serving.scopes import HALF_A_STEP
 
 ABOUT = """Constants of the serving model
@@ -37,7 +38,9 @@ latent attention takes more, as parts of that; of it, tuned settings leave `capt
 part of `sequence_overhead` that is left where the host works while the GPU does. `FIRST_TOKEN`:
 what stands after `first_overhead` grows from nothing with the load; of what an engine's own work
 takes of it, those who start no server for each measurement see `settled`. Half of the others' part
-is there at `gathering` requests; `burst_factor` is of the requests that a closed loop starts with.
+is there at `gathering` requests; `burst_factor` is of the requests that a closed loop starts with,
+`line_steps` of those that follow in step where answers have one length. `prompt_routing` is how
+much longer prompts of mixtures take than kernels whose tokens are routed evenly.
 """
 ENGINES = ("vllm", "sglang", "tensorrt-llm")
 Constants = Mapping[str | tuple[str, str], float]  # shared, or of an engine, a vendor, a source
@@ -100,8 +103,8 @@ PRIORS = (
 # Widths of the factors of sources.
 TOKEN_SOURCES, FIRST_SOURCES = 0.15, 0.3
 # `settled`: a part of what others add, elsewhere than at sites that start a server for each
-# measurement; half of it is there at `gathering` requests. Of a burst, a request waits for half of
-# the others on average.
+# measurement; half of it is there at `gathering` requests. Of a burst, a request waits for its own
+# step and half of the others on average; in a line for the step that runs, and a prompt.
 FIRST = {
     "settled": (0.3, 1.0),
     "gathering": (16.0, 0.7),
@@ -109,7 +112,9 @@ FIRST = {
     "contended_overhead": (0.03, 1.5),
     "contended_prefill": (0.3, 1.0),
     "first_step_factor": (2.0, 1.2),
-    "burst_factor": (0.5, 0.4),
+    "burst_factor": (1.0, 0.4),
+    "line_steps": (1.0, 0.5),
+    "prompt_routing": (1.0, 0.3),
     "first_sequence_overhead": (3e-4, 1.2),
 }
 QUEUED_SECONDS = 3.0  # above it the queue of a closed loop decides, not the engine
@@ -146,6 +151,13 @@ def expressed(points: list[Point], metric: str) -> list[tuple[Point, Served]]:
     ]
 
 
+def _in_step(replica: Replica) -> tuple[float, float, float]:
+    """Whether answers have one length, prompts of a full step, the part of it that tokens fill."""
+    at_once = replica.modelled(1.0)
+    part = min(1.0, at_once["default_step_tokens"] / at_once["input_mean"])
+    return at_once["in_step"], at_once["step_prompts"], part
+
+
 class Points:
     """Features of served points, as arrays."""
 
@@ -178,9 +190,15 @@ class Points:
             np.array([p.replica.scope[name].value for p in points])
             for name in ("burst_share", "uncached_burst")
         )
+        self.at_random = np.array([p.replica.service.start.at_random for p in points])
+        self.in_step, self.step_prompts, self.step_part = (
+            np.array(values)
+            for values in zip(*((_in_step(p.replica)) for p in points), strict=True)
+        )
         self.output = np.array([p.replica.service.tokens.output_mean.value for p in points])
         self.decode = self._kernels(decode)
         self.prefill = self._kernels(prefill)
+        self.full = self._kernels([p.replica.full_step for p in points])
         counts = ("layer_pairs", "expert_layers", "", "sequences", "scaled_inputs")
         shared = ("block_inputs", "linear_layers")
         self.shared = np.array([[d.get(c, 0.0) for c in shared] for d in decode])
@@ -199,8 +217,8 @@ class Points:
 
     def times(
         self, constants: Constants, at: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Time per output token, prefill work, prefill with overhead."""
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        """Time per output token, prefill work, prefill with overhead, work of a full step."""
         amd = self.amd[at]
         factors = np.array(
             [
@@ -215,7 +233,7 @@ class Points:
         }
         works = [
             np.maximum((k[at, :5] * factors).sum(1) + k[at, 5], k[at, 6])
-            for k in (self.decode, self.prefill)
+            for k in (self.decode, self.prefill, self.full)
         ]
         eager = engine["eager_seconds"] * np.where(self.tuned[at], engine["captured"], 1.0)
         kinds = [1.0, *(constants[f"eager_{kind}"] for kind in ("experts", "state", "index"))]
@@ -246,7 +264,7 @@ class Points:
         output = self.output[at]
         excess = stall + output * decode - prefill  # as `latency.TOKEN` of the sizing solves it
         token = (excess + np.sqrt(excess**2 + 4 * output * decode * prefill)) / (2 * output)
-        return token, works[1], prefill
+        return token, works[1], prefill, works[2]
 
 
 def fit_tokens(points: Points, at: np.ndarray) -> Constants:
@@ -265,7 +283,7 @@ def first_token(
     points: Points, constants: Constants, first: Mapping[str, float], at: np.ndarray
 ) -> np.ndarray:
     """Mean TTFT of a closed loop, which starts with a burst of all its requests."""
-    token, work, prefill = points.times(constants, at)
+    token, work, prefill, full = points.times(constants, at)
     contended = 1 - 1 / np.maximum(points.batch[at], 1)
     many = np.maximum(points.batch[at], 1)
     grown = first["settled"] * many / (many + first["gathering"])
@@ -273,9 +291,20 @@ def first_token(
     others = part * first["contended_overhead"]
     others = others + part * first["first_sequence_overhead"] * points.batch[at]
     others = others + np.maximum(part * first["first_step_factor"], HALF_A_STEP) * token
-    others = others + first["contended_prefill"] * prefill
-    others = others + first["burst_factor"] * points.uncached[at] * points.stalled[at] * work
-    alone = first["first_overhead"] + prefill
+    routing = np.where(points.dense[at], 1.0, first["prompt_routing"])
+    prompt = prefill + (routing - 1) * work
+    work, full = routing * work, routing * full
+    prompts, crowd = points.step_prompts[at], np.maximum(points.stalled[at], 1)
+    together = np.minimum(crowd, prompts)
+    step = work + (together - 1) / np.maximum(prompts - 1, 1e-3) * (full - work)
+    wait = first["burst_factor"] * (step * (crowd / together + 1) / 2 - work)
+    line = np.minimum(wait, first["line_steps"] * (work + points.step_part[at] * full))
+    line = points.in_step[at] * (1 - points.share[at]) * line
+    load = np.minimum(0.8, crowd * work / (prefill + points.output[at] * token))
+    others = others + points.at_random[at] * work * load / (1 - load)
+    beside = np.where(points.at_random[at], 0, first["contended_prefill"]) * prompt
+    others = others + np.maximum(beside, line) + points.uncached[at] * wait
+    alone = first["first_overhead"] + prompt
     return alone + contended * others
 
 

@@ -25,7 +25,10 @@ examples:
 A row is one measurement: model, hf_id, gpu, engine, precision, metric, value,
 unit, and its setting (n_gpus, tp, input_len, output_len, batch, …); one of
 images_per_s also has the column kind: training or inference; one of a server
-may have kv_cache_dtype: auto or fp8, which public runs have beside fp8 weights.
+may have kv_cache_dtype: auto or fp8, which public runs have beside fp8 weights,
+and output_lengths: equal, where all answers have one length (random data with
+ignore_eos, every answer as long as max_tokens), so that clients of a closed
+loop go in step and their prompts wait for each other; else spread.
 A prediction never sees the measured value of its row; it may rest on bundled
 public measurements, its anchors. --calibrate writes anchors that rest on your
 rows as well: give their folder to --anchors, or name it under 'calibration' in

@@ -67,11 +67,11 @@ tenant_platform_quota = k8s.core.v1.ResourceQuota(
     ),
     spec=k8s.core.v1.ResourceQuotaSpecArgs(
         hard={
-            "requests.nvidia.com/gpu": "8",
+            "requests.nvidia.com/gpu": "6",
             "requests.storage": "145Gi",
             # the sum over the tenant's pods, 8 more and 32 GiB for those without GPUs
-            "requests.cpu": "104",
-            "requests.memory": "672Gi",
+            "requests.cpu": "80",
+            "requests.memory": "512Gi",
         },
     ),
     opts=pulumi.ResourceOptions(provider=provider, depends_on=[tenant_platform_namespace]),

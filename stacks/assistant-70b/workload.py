@@ -10,7 +10,7 @@ import network
 # Where each workload is found.
 addresses = {"assistant": "http://assistant.assistant-70b-platform.svc:8000"}
 
-# assistant: inference of meta-llama/Llama-3.3-70B-Instruct on 8 × h100-sxm-80gb, $55.04/h
+# assistant: inference of meta-llama/Llama-3.3-70B-Instruct on 6 × h100-sxm-80gb, $41.28/h
 assistant_labels = {
     "app.kubernetes.io/name": "assistant",
     "app.kubernetes.io/part-of": "assistant-70b",
@@ -23,12 +23,12 @@ assistant_selector = {
     "app.kubernetes.io/part-of": "assistant-70b",
 }
 assistant_resources = {
-    # 24 physical cores of 2 threads
-    "cpu": "48",
+    # 12 physical cores of 2 threads
+    "cpu": "24",
     # 16 GiB of it is shared memory
-    "memory": "320Gi",
+    "memory": "160Gi",
     "ephemeral-storage": "50Gi",
-    "nvidia.com/gpu": "4",
+    "nvidia.com/gpu": "2",
 }
 
 assistant_account = k8s.core.v1.ServiceAccount(
@@ -73,9 +73,9 @@ k8s.apps.v1.Deployment(
         labels=assistant_labels,
     ),
     spec=k8s.apps.v1.DeploymentSpecArgs(
-        # each on 4 × h100-sxm-80gb; meets mean time per output token and time to first token p95
+        # each on 2 × h100-sxm-80gb; meets mean time per output token and time to first token p95
         # and requests per second and gpu memory
-        replicas=2,
+        replicas=3,
         selector=k8s.meta.v1.LabelSelectorArgs(match_labels=assistant_selector),
         strategy=k8s.apps.v1.DeploymentStrategyArgs(
             type="RollingUpdate",
@@ -94,7 +94,7 @@ k8s.apps.v1.Deployment(
                 # a Service called like the engine would set variables that the engine reads
                 enable_service_links=False,
                 priority_class_name="assistant-70b-high",
-                termination_grace_period_seconds=75,
+                termination_grace_period_seconds=78,
                 topology_spread_constraints=[
                     k8s.core.v1.TopologySpreadConstraintArgs(
                         max_skew=1,
@@ -132,18 +132,17 @@ k8s.apps.v1.Deployment(
                             "--host=0.0.0.0",
                             "--port=8000",
                             "--quantization=fp8",
-                            # 16.9 GiB of weights on each of 4 GPUs
-                            "--tensor-parallel-size=4",
+                            # 33.8 GiB of weights on each of 2 GPUs
+                            "--tensor-parallel-size=2",
                             "--max-model-len=10240",
-                            # requests at once; their KV cache takes 14.6 GiB of a GPU
-                            "--max-num-seqs=103",
+                            # requests at once; their KV cache takes 15.6 GiB of a GPU
+                            "--max-num-seqs=52",
                             "--max-num-batched-tokens=8192",
                             # 71.7 GiB of 79.6 GiB
                             "--gpu-memory-utilization=0.9",
                             "--kv-cache-dtype=auto",
-                            # an answer of 800 tokens, as 95 % are at most, is finished; 30 s are
-                            # the least
-                            "--shutdown-timeout=30",
+                            # an answer of 800 tokens, as 95 % are at most, is finished
+                            "--shutdown-timeout=33",
                         ],
                         env=[
                             k8s.core.v1.EnvVarArgs(name="HOME", value="/scratch"),
@@ -244,7 +243,7 @@ k8s.apps.v1.Deployment(
             assistant_account,
             assistant_models_claim,
         ],
-        custom_timeouts=pulumi.CustomTimeouts(create="5280s", update="5400s"),
+        custom_timeouts=pulumi.CustomTimeouts(create="5280s", update="8100s"),
     ),
 )
 

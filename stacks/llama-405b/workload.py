@@ -111,7 +111,7 @@ k8s.apiextensions.CustomResource(
                     # a Service called like the engine would set variables that the engine reads
                     "enableServiceLinks": False,
                     "priorityClassName": "llama-405b-high",
-                    "terminationGracePeriodSeconds": 167,
+                    "terminationGracePeriodSeconds": 158,
                     "nodeSelector": {"nvidia.com/gpu.product": "NVIDIA-H100-80GB-HBM3"},
                     "affinity": {
                         # nodes of one switch, as far as there are some
@@ -161,7 +161,7 @@ k8s.apiextensions.CustomResource(
                                 "--master-port=29501",
                                 "--node-rank=0",
                                 # an answer of 1,000 tokens, as 95 % are at most, is finished
-                                "--shutdown-timeout=122",
+                                "--shutdown-timeout=113",
                             ],
                             "env": [
                                 {"name": "HOME", "value": "/scratch"},
@@ -254,7 +254,7 @@ k8s.apiextensions.CustomResource(
                     # a Service called like the engine would set variables that the engine reads
                     "enableServiceLinks": False,
                     "priorityClassName": "llama-405b-high",
-                    "terminationGracePeriodSeconds": 167,
+                    "terminationGracePeriodSeconds": 158,
                     "nodeSelector": {"nvidia.com/gpu.product": "NVIDIA-H100-80GB-HBM3"},
                     "affinity": {
                         # nodes of one switch, as far as there are some
@@ -321,7 +321,7 @@ k8s.apiextensions.CustomResource(
                                 "preStop": {
                                     "sleep": {
                                         # until the leader has answered what is at work
-                                        "seconds": 137,
+                                        "seconds": 128,
                                     },
                                 },
                             },

@@ -7,7 +7,7 @@ from types import ModuleType
 
 import pytest
 
-from gpuplan.accuracy.metrics.serving import served
+from gpuplan.accuracy.metrics.serving import Served, served
 from gpuplan.accuracy.metrics.serving_runs import of_run
 from gpuplan.accuracy.points.points import Case, read_points
 from gpuplan.sizing.data import serving as constants
@@ -51,6 +51,67 @@ def test_prompts_that_are_sent_again_for_longer_answers_are_in_the_cache_but_no_
     assert of_run(case("qwen3.5-397b-a17b", **longer))[1] == 0.0
 
 
+def first(case_of: Case) -> float:
+    one = served(case_of)
+    assert isinstance(one, Served)
+    return one.replica.modelled(one.sequences)["modelled_first_seconds"]
+
+
+EQUAL = {"notes": "random, 1,000 prompts", "input_len": "4000", "output_len": "500"}
+
+
+def test_answers_of_one_length_bring_prompts_that_wait_for_each_other() -> None:
+    """SGLang computes those of all 32 clients in a row, vLLM has them stand in a line."""
+    for engine, least, most in (("sglang 0.5.9", 2.5, 20), ("vllm 0.18.0", 1.3, 6)):
+        loop = EQUAL | {"engine": engine, "batch": "32"}
+        spread, equal = (
+            first(case("llama3.1-8b", **loop, output_lengths=said)) for said in ("spread", "equal")
+        )
+        assert first(case("llama3.1-8b", **loop)) == spread
+        assert least < equal / spread < most
+        alone = [
+            first(case("llama3.1-8b", **loop | {"batch": "1"}, output_lengths=said))
+            for said in ("spread", "equal")
+        ]
+        assert alone[0] == alone[1], "nobody is beside it"
+
+
+@pytest.mark.parametrize("engine", ["sglang 0.5.9", "vllm 0.18.0", "trtllm 1.2.0"])
+@pytest.mark.parametrize("prompt", ["20", "1000", "9000"])
+def test_who_goes_in_step_with_more_waits_longer(engine: str, prompt: str) -> None:
+    loop = EQUAL | {"engine": engine, "input_len": prompt, "output_lengths": "equal"}
+    times = [first(case("llama3.1-8b", **loop, batch=str(load))) for load in range(1, 130, 3)]
+    assert times == sorted(times)
+
+
+def test_a_line_does_not_grow_where_steps_take_prompts_beside_tokens() -> None:
+    """Of vLLM, beyond what the burst adds, of which many prompts leave little."""
+    loop = EQUAL | {"notes": "random, 900,000 prompts", "engine": "vllm 0.18.0"}
+    few, many = (
+        first(case("llama3.1-8b", **loop, output_lengths="equal", batch=load))
+        for load in ("16", "64")
+    )
+    assert many < 1.3 * few
+    rounds = loop | {"engine": "sglang 0.5.9"}
+    few, many = (
+        first(case("llama3.1-8b", **rounds, output_lengths="equal", batch=load))
+        for load in ("16", "64")
+    )
+    assert many > 2.5 * few
+
+
+def test_short_prompts_that_come_at_once_read_the_weights_once() -> None:
+    """64 prompts of 16 tokens are a step of 1,024, which reads the weights as one of 16 does."""
+    burst = {"notes": "random, all at once", "input_len": "16", "engine": "vllm 0.18.0"}
+    alone, beside = (first(case("llama3.1-8b", **burst, batch=n)) for n in ("1", "64"))
+    assert beside < 12 * alone
+
+
+def test_lengths_of_answers_are_equal_or_spread() -> None:
+    with pytest.raises(ValueError, match="output_lengths 'one' is neither equal nor spread"):
+        of_run(case("llama3.1-8b", output_lengths="one"))
+
+
 def test_a_layer_that_is_one_block_exchanges_once() -> None:
     hybrid = model("nvidia-nemotron-3-nano-30b-a3b")
     assert inputs(hybrid)["all_reduces"].value == hybrid.layers == 52
@@ -72,7 +133,8 @@ def test_the_fit_computes_what_plans_do(fitting: ModuleType) -> None:
     """Of every kind: engines, sites that tune, latent attention, states, other makers."""
     import numpy as np
 
-    found = fitting.expressed(read_points([ROOT / "bench/points/served_public.csv"]), "ttft")
+    files = [ROOT / f"bench/points/served_public{n}.csv" for n in ("", "2")]
+    found = fitting.expressed(read_points(files), "ttft")
     found += [(point, served(tuned(point.case))) for point, _ in found]
     points = fitting.Points(found)
     known = {**constants.FACTORS, "latent_overhead": constants.LATENT_OVERHEAD}
@@ -83,6 +145,7 @@ def test_the_fit_computes_what_plans_do(fitting: ModuleType) -> None:
     all_of_them = np.ones(len(found), bool)
     token = points.times(known, all_of_them)[0]
     first = fitting.first_of(points, known, constants.FIRST_TOKEN, all_of_them)
+    assert any(points.in_step)
     assert any(points.tuned)
     assert not all(points.tuned)
     for place, (_, one) in enumerate(found):

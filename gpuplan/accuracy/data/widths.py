@@ -11,13 +11,13 @@ from gpuplan.accuracy.reckon import Ends
 
 WIDTHS: dict[str, dict[str, tuple[Ends, Ends]]] = {
     "time_per_output_token": {
-        "usual settings, dense": ((-1.029, 1.029), (-0.7433, 0.7433)),
-        "usual settings, mixture": ((-1.346, 1.346), (-1.134, 1.134)),
-        "usual settings, amd": ((-1.172, 1.172), (-1.129, 1.129)),
+        "usual settings, dense": ((-1.017, 1.017), (-0.7439, 0.7439)),
+        "usual settings, mixture": ((-1.342, 1.342), (-1.142, 1.142)),
+        "usual settings, amd": ((-1.16, 1.16), (-1.091, 1.091)),
     },
     "time_to_first_token": {
-        "usual settings, dense": ((-1.601, 1.601), (-1.257, 1.257)),
-        "usual settings, mixture": ((-1.372, 1.372), (-1.546, 1.546)),
-        "usual settings, amd": ((-1.561, 1.561), (-1.418, 1.418)),
+        "usual settings, dense": ((-1.027, 1.027), (-0.7486, 0.7486)),
+        "usual settings, mixture": ((-1.104, 1.104), (-0.8909, 0.8909)),
+        "usual settings, amd": ((-1.336, 1.336), (-1.239, 1.239)),
     },
 }

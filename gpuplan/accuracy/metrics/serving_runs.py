@@ -16,6 +16,12 @@ from gpuplan.sizing.physics.serving.service import Start
 TIMES_AS_MANY = 10  # requests that a run sends for each that it keeps running, where none says
 CLOSED_LOOP = "a closed loop starts with all its requests at once"
 USUAL_START = Start(share=1 / TIMES_AS_MANY, uncached=1 / TIMES_AS_MANY, source=CLOSED_LOOP)
+# Of a loop whose answers all have one length. Where prompts go before tokens, all that began at
+# once stay together, and each round is a burst as the first one is: SGLang's default, without
+# --enable-mixed-chunk (docs.sglang.ai, server arguments). Elsewhere they stand in a line.
+ONE_LENGTH, SPREAD = "equal", "spread"
+PROMPTS_FIRST = ("sglang",)
+IN_STEP = f"{CLOSED_LOOP}, and all answers have one length"
 AT_RANDOM, AT_ONCE = ("Poisson",), ("static batch", "all at once", "requests at once")
 # "50 prompts at 1 and 400 above": the concurrency up to which the first number holds.
 _STEPPED = re.compile(r"([1-9][\d,]*) prompts at (\d+) and ([1-9][\d,]*) above")
@@ -33,12 +39,25 @@ def of_run(case: Case) -> tuple[Start, float]:
     """How its requests come, and the part of their prompts that a prefix cache holds."""
     notes = case.row["notes"]
     if any(word in notes for word in AT_RANDOM):
-        return Start(source="requests come at random"), 0.0
+        return Start(at_random=True, source="requests come at random"), 0.0
     concurrency = max(case.number("batch", 1), 1.0)
     sent = concurrency if any(word in notes for word in AT_ONCE) else _sent(notes, concurrency)
     share = min(1.0, concurrency / sent)
     held, repeated = _seen(case, sent, concurrency)
-    return Start(share=share, uncached=share - held / sent, source=CLOSED_LOOP), repeated
+    if not in_step(case):
+        return Start(share=share, uncached=share - held / sent, source=CLOSED_LOOP), repeated
+    if case.engine in PROMPTS_FIRST:
+        return Start(share=1.0, uncached=1.0 - repeated, source=IN_STEP), repeated
+    uncached = share - held / sent
+    return Start(share=share, uncached=uncached, in_step=True, source=IN_STEP), repeated
+
+
+def in_step(case: Case) -> bool:
+    """Whether all answers have one length, as the row says. Raises `ValueError`."""
+    said = case.row.get("output_lengths", "").strip()
+    if said not in ("", ONE_LENGTH, SPREAD):
+        raise ValueError(f"output_lengths '{said}' is neither {ONE_LENGTH} nor {SPREAD}")
+    return said == ONE_LENGTH
 
 
 def _sent(notes: str, concurrency: float) -> float:

@@ -10,99 +10,107 @@ latent attention takes more, as parts of that; of it, tuned settings leave `capt
 part of `sequence_overhead` that is left where the host works while the GPU does. `FIRST_TOKEN`:
 what stands after `first_overhead` grows from nothing with the load; of what an engine's own work
 takes of it, those who start no server for each measurement see `settled`. Half of the others' part
-is there at `gathering` requests; `burst_factor` is of the requests that a closed loop starts with.
+is there at `gathering` requests; `burst_factor` is of the requests that a closed loop starts with,
+`line_steps` of those that follow in step where answers have one length. `prompt_routing` is how
+much longer prompts of mixtures take than kernels whose tokens are routed evenly.
 """
 
 from __future__ import annotations
 
-SOURCE = "calibrated on 1,986 public points of time per output token (2026-11-27)"
-FIRST_SOURCE = "calibrated on 1,752 public points of time to first token (2026-11-27)"
+SOURCE = "calibrated on 2,002 public points of time per output token (2026-11-27)"
+FIRST_SOURCE = "calibrated on 1,760 public points of time to first token (2026-11-27)"
 FACTORS = {
-    "matmul_factor": 0.9664,
-    "attention_factor": 1.124,
-    "expert_factor": 0.8223,
-    "link_factor": 0.7637,
+    "matmul_factor": 0.9591,
+    "attention_factor": 1.122,
+    "expert_factor": 0.8172,
+    "link_factor": 0.7626,
     "elementwise_factor": 1.527,
-    "block_overhead": 2.427e-06,
-    "state_overhead": 1.655e-05,
-    "eager_experts": 0.5728,
-    "eager_state": 1.68,
-    "eager_latent": 1.537,
-    "eager_index": 0.6315,
+    "block_overhead": 2.399e-06,
+    "state_overhead": 1.664e-05,
+    "eager_experts": 0.5722,
+    "eager_state": 1.684,
+    "eager_latent": 1.533,
+    "eager_index": 0.6349,
 }
-LATENT_OVERHEAD = 1.739e-06  # a layer
+LATENT_OVERHEAD = 1.743e-06  # a layer
 ENGINE = {
     "vllm": {
-        "layer_overhead": 1.807e-05,
-        "routing_overhead": 3.182e-06,
-        "step_overhead": 0.0001613,
-        "sequence_overhead": 3.567e-05,
-        "scaling_overhead": 8.537e-06,
-        "interference": 1.165,
-        "eager_seconds": 0.0002996,
+        "layer_overhead": 1.818e-05,
+        "routing_overhead": 3.1e-06,
+        "step_overhead": 0.0001638,
+        "sequence_overhead": 3.55e-05,
+        "scaling_overhead": 8.457e-06,
+        "interference": 1.155,
+        "eager_seconds": 0.0002993,
         "captured": 0.5001,
     },
     "sglang": {
-        "layer_overhead": 9.471e-06,
-        "routing_overhead": 1.748e-05,
-        "step_overhead": 0.0004211,
-        "sequence_overhead": 3.496e-05,
-        "scaling_overhead": 7.568e-07,
-        "interference": 0.7942,
-        "eager_seconds": 0.0009285,
-        "captured": 0.3625,
+        "layer_overhead": 9.129e-06,
+        "routing_overhead": 1.796e-05,
+        "step_overhead": 0.0003931,
+        "sequence_overhead": 3.474e-05,
+        "scaling_overhead": 7.591e-07,
+        "interference": 0.7946,
+        "eager_seconds": 0.0009192,
+        "captured": 0.3647,
     },
     "tensorrt-llm": {
-        "layer_overhead": 3.627e-06,
-        "routing_overhead": 2.696e-06,
-        "step_overhead": 0.0003712,
-        "sequence_overhead": 1.487e-05,
-        "scaling_overhead": 2.044e-06,
-        "interference": 1.062,
-        "eager_seconds": 0.0005688,
-        "captured": 0.6243,
+        "layer_overhead": 3.619e-06,
+        "routing_overhead": 2.692e-06,
+        "step_overhead": 0.000369,
+        "sequence_overhead": 1.473e-05,
+        "scaling_overhead": 2.041e-06,
+        "interference": 1.06,
+        "eager_seconds": 0.0005684,
+        "captured": 0.6221,
     },
 }
 VENDOR = {
     "amd": {
-        "matmul_factor": 1.189,
-        "expert_factor": 1.004,
-        "overhead": 1.395,
-        "scaling_overhead": 2.55e-05,
+        "matmul_factor": 1.192,
+        "expert_factor": 1.0,
+        "overhead": 1.408,
+        "scaling_overhead": 2.536e-05,
     },
 }
-UNFUSED_SECONDS = 4.424e-06  # an exchange, of SGLang
-OVERLAPPED = 0.2888  # of `sequence_overhead`, vLLM from 0.14 on
-PIECE_SECONDS = 0.0001328  # a layer, of vLLM 0.8 to 0.10
+UNFUSED_SECONDS = 4.255e-06  # an exchange, of SGLang
+OVERLAPPED = 0.291  # of `sequence_overhead`, vLLM from 0.14 on
+PIECE_SECONDS = 0.0001323  # a layer, of vLLM 0.8 to 0.10
 FIRST_TOKEN = {
     "vllm": {
-        "settled": 0.2054,
-        "gathering": 16.57,
-        "first_overhead": 0.007572,
-        "contended_overhead": 0.002901,
-        "contended_prefill": 0.8677,
-        "first_step_factor": 1.068,
-        "burst_factor": 0.3687,
-        "first_sequence_overhead": 0.0002947,
+        "settled": 0.2182,
+        "gathering": 16.4,
+        "first_overhead": 0.006661,
+        "contended_overhead": 0.004792,
+        "contended_prefill": 0.7245,
+        "first_step_factor": 1.431,
+        "burst_factor": 1.057,
+        "line_steps": 1.715,
+        "prompt_routing": 1.126,
+        "first_sequence_overhead": 0.0005576,
     },
     "sglang": {
-        "settled": 0.0681,
-        "gathering": 15.05,
-        "first_overhead": 0.006742,
-        "contended_overhead": 0.04762,
-        "contended_prefill": 0.5433,
-        "first_step_factor": 16.86,
-        "burst_factor": 0.4842,
-        "first_sequence_overhead": 0.0002688,
+        "settled": 0.0978,
+        "gathering": 14.62,
+        "first_overhead": 0.00624,
+        "contended_overhead": 0.03837,
+        "contended_prefill": 0.4367,
+        "first_step_factor": 21.35,
+        "burst_factor": 1.159,
+        "line_steps": 1.0,
+        "prompt_routing": 1.138,
+        "first_sequence_overhead": 0.0002946,
     },
     "tensorrt-llm": {
-        "settled": 0.351,
-        "gathering": 15.06,
-        "first_overhead": 0.006372,
-        "contended_overhead": 0.02391,
-        "contended_prefill": 0.414,
-        "first_step_factor": 3.925,
-        "burst_factor": 0.5072,
-        "first_sequence_overhead": 0.0001414,
+        "settled": 0.3626,
+        "gathering": 14.88,
+        "first_overhead": 0.006374,
+        "contended_overhead": 0.02602,
+        "contended_prefill": 0.3369,
+        "first_step_factor": 5.295,
+        "burst_factor": 1.212,
+        "line_steps": 1.0,
+        "prompt_routing": 1.176,
+        "first_sequence_overhead": 0.0001764,
     },
 }

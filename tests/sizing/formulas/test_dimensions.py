@@ -70,6 +70,13 @@ MORE = {
 # Inputs of lines that none of them takes.
 RARE = {
     "accepted_tokens": "1",
+    "at_random": "1",
+    "burst_factor": "1",
+    "full_work_seconds": "s",
+    "in_step": "1",
+    "line_steps": "1",
+    "step_prompts": "1",
+    "uncached_burst": "1",
     "bubble": "1",
     "burst": "1",
     "checkpoint_storage_bytes": "B",

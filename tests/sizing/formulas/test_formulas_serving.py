@@ -292,6 +292,8 @@ SEEN = {
     "gathered": 0.3,
     "half_a_step": 0.5,
     "first_prefill_factor": 1.35,
+    "prompt_routing": 1.2,
+    "prompt_seconds": 0.055,
     "first_step_factor": 2.5,
     "first_sequence_overhead": 0.001,
     "burst_factor": 0.25,
@@ -362,9 +364,10 @@ def test_the_latency_of_a_request(times: Sheet) -> None:
             "contended": 7 / 8,
             "gathered": 8 / (8 + 16),
             "first_prefill_factor": 1 + 7 / 8 * 0.4,
+            "prompt_seconds": 0.05 + 0.2 * 0.03,
             "modelled_first_seconds": 0.01
-            + 1.35 * 0.05
-            + 0.875 * (0.3 * 0.004 + 0.3 * 2.5 * 0.022 + 8 * (0.3 * 0.001 + 0.25 * 0.1 * 2 * 0.03)),
+            + 1.35 * 0.055
+            + 0.875 * (0.3 * 0.004 + 0.3 * 2.5 * 0.022 + 8 * 0.3 * 0.001),
             "closed_token_seconds": 0.95 * 0.022,
             "queue_variation": (1 + 1.2**2) / 2,
             # Pollaczek and Khinchine
@@ -376,6 +379,59 @@ def test_the_latency_of_a_request(times: Sheet) -> None:
             "request_latency": 0.33 + 0.04 + 199 * 0.021,
         },
     )
+
+
+def test_prompts_of_a_measured_loop_wait_for_each_other() -> None:
+    """16 prompts of 1,000 tokens at once, four in a step of 4,000."""
+    looped = {
+        "crowd": 16.0,
+        "step_prompts": 4.0,
+        "together": 3.0,
+        "together_seconds": 0.07,
+        "full_work_seconds": 0.09,
+        "default_step_tokens": 4000.0,
+        "crowd_seconds": 0.3,
+        "line_seconds": 0.03,
+        "line_steps": 1.5,
+        "in_step": 1.0,
+        "at_random": 0.0,
+        "prompt_load": 0.1,
+        "queued_seconds": 0.004,
+        "beside_seconds": 0.11,
+    }
+    agree(latency.LOOPED, SEEN | looped, {"step_prompts": 4})
+    agree(
+        latency.MEASURED,
+        SEEN | looped,
+        {
+            "crowd": 8 * 2,
+            "together": 4,
+            # of the step's four prompts, what three read and compute more than one
+            "together_seconds": 0.03 + 2 / 3 * 0.06,
+            "crowd_seconds": 0.25 * 1.2 * (0.07 * (16 / 3 + 1) / 2 - 0.03),
+            # less than the crowd: one and a half steps and prompts
+            "line_seconds": 0.8 * 1.5 * 1.2 * (0.03 + 0.09),
+            "prompt_load": 16 * 1.2 * 0.03 / (0.05 + 200 * 0.022),
+            "queued_seconds": 0,
+            "beside_seconds": 0.03 + 0.004 + 0.1 * 0.3,
+            "modelled_first_seconds": 0.01
+            + 0.055
+            + 0.875 * (0.11 + 0.3 * 0.004 + 0.3 * 2.5 * 0.022 + 8 * 0.3 * 0.001),
+        },
+    )
+    spread = SEEN | looped | {"in_step": 0.0, "at_random": 1.0, "line_seconds": 0.0}
+    queued = {
+        "line_seconds": 0,
+        "queued_seconds": 1.2 * 0.03 * 0.1 / 0.9,
+        "beside_seconds": 0.4 * 0.055 + 0.004 + 0.1 * 0.3,
+    }
+    agree(latency.MEASURED, spread, queued)
+    few = SEEN | looped | {"crowd_seconds": 0.02, "crowd": 2.0}
+    agree(latency.MEASURED, few, {"together": 2, "line_seconds": 0.8 * 0.02})
+    long = looped | {"input_mean": 16000.0}  # in four steps, of which a line waits for one
+    agree(latency.LOOPED, SEEN | long, {"step_prompts": 1})
+    line = 0.8 * 1.5 * 1.2 * (0.03 + 0.09 / 4)
+    agree(latency.MEASURED, SEEN | long, {"line_seconds": line})
 
 
 def test_every_place_of_a_closed_loop_is_taken() -> None:

@@ -86,7 +86,8 @@ def test_a_gpu_of_little_memory_has_a_usual_host() -> None:
 
 
 def test_nodes_are_paid_whole_and_power_is_that_of_the_gpus() -> None:
-    got = numbers(sized(CHAT_8B + "    overrides: {replicas: 3}\n", site("l4")))
+    each_on_two = "    overrides: {replicas: 3, tensor_parallel_size: 2}\n"
+    got = numbers(sized(CHAT_8B + each_on_two, site("l4")))
     assert (got["gpu_count"], got["taken_gpus"]) == (6, 6)
     assert got["paid_gpus"] == 8  # two nodes of four
     assert got["usd_per_hour"] == pytest.approx(8 * 0.8)

@@ -18,7 +18,7 @@ from gpuplan.sizing.evidence.sheet import Sheet, sheet
 from gpuplan.sizing.kinds.serving.limit import holds
 from gpuplan.sizing.kinds.serving.pairs import PoolReplica
 from gpuplan.sizing.physics.serving.declared import bursting
-from gpuplan.sizing.physics.serving.latency import OPEN, PROMPTS_ALONE, QUEUE, VARIATION
+from gpuplan.sizing.physics.serving.latency import OPEN, PROMPT, PROMPTS_ALONE, QUEUE, VARIATION
 from gpuplan.sizing.physics.serving.percentiles import answers, with_statistics
 from gpuplan.sizing.physics.serving.replica import MOST_SEQUENCES, Replica
 
@@ -29,10 +29,10 @@ IDLE = 0.001  # busy part of a replica that is hardly asked
 MOST_LOAD = 0.8  # busy part of a prefill replica, where no first token is asked for; else 0.95
 FIRST = sheet("""
     transfer_seconds: s = prompt_cache_bytes / transfer_rate  # the prompt's KV cache, once
-    first_token_seconds: s = first_overhead + first_prefill_factor * prefill_seconds
+    first_token_seconds: s = first_overhead + first_prefill_factor * prompt_seconds
         + transfer_seconds  # arrival, the prompt itself, and the cache's way
 """)
-FIRST += VARIATION + PROMPTS_ALONE + QUEUE
+FIRST = PROMPT + FIRST + VARIATION + PROMPTS_ALONE + QUEUE
 FIRST += Sheet(tuple(line for line in OPEN.lines if line[0] == "time_to_first_token"))
 # Nothing stalls a token, so an answer takes as long as it has tokens.
 _WHOLE = """

@@ -44,22 +44,66 @@ TOKEN = sheet("""
         # a decode step, and the stalls in the decoding part of a request's life
 """)
 # A request alone takes its arrival and its prompt; what others add grows from nothing with the
-# load. Of a service, whose requests come at random, no part comes in a burst, and
-# `contended_prefill` is 0: its queue is modelled.
-FIRST = sheet("""
+# load. Of a service, whose requests come at random, `contended_prefill` is 0: its queue is
+# modelled.
+PROMPT = sheet("""
+    prompt_seconds: s = prefill_seconds + (prompt_routing - 1) * prefill_work_seconds
+        # prompts of a mixture are routed less evenly than the tokens its kernels are measured on
+""")
+_CONTENDED = (
+    sheet("""
     contended: 1 = 1 - 1 / max(sequences, 1)  # how far a request is not alone
     gathered: 1 = max(sequences, 1) / (max(sequences, 1) + gathering)
         # how much of its work for others an engine has by then
     first_prefill_factor: 1 = 1 + contended * contended_prefill
         # how much longer a prompt takes beside others
-    modelled_first_seconds: s = first_overhead + first_prefill_factor * prefill_seconds
+""")
+    + PROMPT
+)
+_FIRST = """
+    modelled_first_seconds: s = first_overhead + {prompts}
         + contended * (gathered * contended_overhead
         + max(gathered * first_step_factor, half_a_step) * modelled_token_seconds
-        + sequences * (gathered * first_sequence_overhead
-        + burst_factor * uncached_burst * stalling_ranks * prefill_work_seconds))
-        # arrival and prefill; beside others the wait for a step, chunked output, host work and the
-        # burst in which a closed loop starts
+        + sequences * gathered * first_sequence_overhead)
+        # arrival and prefill; beside others the wait for a step, chunked output, host work{more}
+"""
+FIRST = _CONTENDED + sheet(_FIRST.format(prompts="first_prefill_factor * prompt_seconds", more=""))
+# Of a measured closed loop. Prompts that come at once share steps, whose weights are read once: a
+# request waits for its own step and for half of those before. Where all answers have one length,
+# each prompt of the burst has its step, and its successors come in that order: they wait for the
+# step that runs, and for a prompt.
+LOOPED = sheet("""
+    step_prompts: 1 = max(1, default_step_tokens / input_mean)  # that a full step computes
 """)
+LOOP = (
+    _CONTENDED
+    + sheet("""
+    crowd: 1 = max(sequences * stalling_ranks, 1)  # prompts, where all come at once
+    together: 1 = min(crowd, step_prompts)  # in a step
+    together_seconds: s = prefill_work_seconds + (together - 1) / max(step_prompts - 1, 0.001)
+        * (full_work_seconds - prefill_work_seconds)  # such a step
+    crowd_seconds: s = burst_factor * prompt_routing
+        * (together_seconds * (crowd / together + 1) / 2 - prefill_work_seconds)
+        # mean wait for prompts that come at once: those of one's step, and half of the steps
+    line_seconds: s = in_step * (1 - burst_share) * min(crowd_seconds, line_steps * prompt_routing
+        * (prefill_work_seconds
+        + full_work_seconds * min(1, default_step_tokens / input_mean)))
+        # mean wait of those that come in step, for a prompt and the tokens of a step
+    prompt_load: 1 = min(0.8, crowd * prompt_routing * prefill_work_seconds
+        / (prefill_seconds + output_mean * modelled_token_seconds))
+        # part of the time in which some prompt is processed
+    queued_seconds: s = at_random * prompt_routing * prefill_work_seconds
+        * prompt_load / (1 - prompt_load)  # mean wait, where requests come at random (M/G/1)
+    beside_seconds: s = max(contended_prefill * prompt_seconds, line_seconds)
+        + queued_seconds + uncached_burst * crowd_seconds  # what a prompt waits for others
+""")
+    + sheet(
+        _FIRST.format(
+            prompts="prompt_seconds + contended * beside_seconds",
+            more=",\n        # and the prompts of the burst in which a closed loop starts",
+        )
+    )
+)
 _MEASURED = sheet("""
     closed_token_seconds: s = max(modelled_token_seconds * token_correction,
         min(modelled_token_seconds, roofline_seconds), token_floor)
@@ -141,5 +185,7 @@ _ALL = sheet("""
         + (output_mean - 1) * time_per_output_token  # mean: the first token, then the others
 """)
 _HEAD = TOKEN + FIRST + _MEASURED + VARIATION
-CLOSED = _HEAD + _CLOSED + PROMPTS_ALONE + QUEUE + _ALL
+_STEADY = _CLOSED + PROMPTS_ALONE + QUEUE + _ALL
+CLOSED = _HEAD + _STEADY
+MEASURED = TOKEN + LOOP + _MEASURED + VARIATION + _STEADY
 OPEN = _HEAD + _OPEN + QUEUE + _OPEN_TOKEN + _ALL

@@ -27,9 +27,10 @@ from gpuplan.sizing.memory.serving import (
     confidence_memory,
     engine_memory,
     memory,
+    step_tokens,
 )
 from gpuplan.sizing.physics.serving import declared
-from gpuplan.sizing.physics.serving.latency import CLOSED, LENGTHS, OPEN
+from gpuplan.sizing.physics.serving.latency import CLOSED, LENGTHS, LOOPED, MEASURED, OPEN
 from gpuplan.sizing.physics.serving.percentiles import FULLER, asks_for_fuller, with_statistics
 from gpuplan.sizing.physics.serving.pieces import pieces
 from gpuplan.sizing.physics.serving.releases import asynchronous, overlapped, unfused
@@ -38,6 +39,7 @@ from gpuplan.sizing.physics.serving.scopes import (
     MEAN_PROMPT,
     ONE,
     decode_scope,
+    full_step_scope,
     prefill_scope,
     serving_scope,
     shape,
@@ -97,6 +99,11 @@ class Replica:
             self.scope["sequence_overhead"] = overlapped(self.scope["sequence_overhead"])
         if service.start == NO_START:
             self.scope["contended_prefill"] = constant(0, "1", service.start.source)
+        else:
+            if service.start.at_random:
+                self.scope["contended_prefill"] = constant(0, "1", service.start.source)
+            memory_bytes = device.gpu.memory_bytes.value
+            self.scope |= step_tokens(service.engine, device.gpu.identifier, memory_bytes)
         staged = service.random and division.pipeline_stages > 1
         self.shape = _shape(
             latent=model.latent is not None,
@@ -114,6 +121,8 @@ class Replica:
             staged=staged,
         )
         self.running, self.latency = (RUNNING, OPEN) if service.random else (ALL, CLOSED)
+        if service.start != NO_START:
+            self.latency = MEASURED
         self.step = self._step()
         self._declare()
         self._prepare()
@@ -155,6 +164,9 @@ class Replica:
             base[f"{name}prefill_work_seconds"] = done["work_seconds"]
             base[f"{name}prefill_launch_seconds"] = done["launch_seconds"]
             base[f"{name}prefill_roofline_seconds"] = done["roofline_seconds"]
+        if self.service.start != NO_START:
+            base = LOOPED(base)
+            base["full_work_seconds"] = self._full_step(base)["work_seconds"]
         self._base = base
         self._formulas: dict[float, dict[str, float]] = {}
 
@@ -263,6 +275,14 @@ class Replica:
         """A decode step and the prefill of a mean prompt, with all their kernels."""
         prefill = self.prefill(prefill_scope(self._base, MEAN_PROMPT, 1.0))
         return self.modelled(sequences), prefill
+
+    @property
+    def full_step(self) -> dict[str, float]:
+        """A step of as many prompts as a measured loop's engine computes together."""
+        return self._full_step(self._base)
+
+    def _full_step(self, base: dict[str, float]) -> dict[str, float]:
+        return self.prefill(full_step_scope(base))
 
     def needs(self, sequences: float) -> dict[str, float]:
         """The memory sheet at `sequences`; `running` is what those are at their 95th percentile."""

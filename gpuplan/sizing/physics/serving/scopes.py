@@ -84,6 +84,8 @@ def serving_scope(
     gpu, ranks = device.gpu, division.data_parallel_size
     constants = engine_constants(engine, bool(model.latent), gpu.vendor, site in TUNED)
     scope = {**shapes.inputs(model)} | _device(device) | constants
+    if not model.experts:
+        scope["prompt_routing"] = constant(1, "1", "no experts, no routing")
     for name, entry in _kernels(model, device, engine, layout).items():
         scope |= {f"{name}_{number}": value for number, value in entry.items()}
     scope |= _formats(gpu, layout, bool(model.experts))
@@ -192,6 +194,14 @@ def prefill_scope(scope: dict[str, N], prompt: tuple[str, str], one: N) -> dict[
     length, around = (scope[name] for name in prompt)
     new = {"tokens": length, "prompt": length, "around": around, "outputs": one}
     return scope | new | _attention(scope, "prefill")
+
+
+def full_step_scope(scope: dict[str, float]) -> dict[str, float]:
+    """What a step of `step_prompts` mean prompts takes."""
+    count = scope["step_prompts"]
+    one = prefill_scope(scope, MEAN_PROMPT, count)
+    tokens = count * scope["input_mean"]
+    return one | {"tokens": tokens, "prompt": tokens}
 
 
 def _attention(scope: dict[str, N], phase: str) -> dict[str, N]:

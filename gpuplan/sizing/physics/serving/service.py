@@ -116,10 +116,14 @@ _AT_RANDOM = "requests of a service come at random: what they wait for each othe
 @record
 class Start:
     """Requests of a measurement that all come at its start, as a part of all of it, and those of
-    them whose prompts no cache holds."""
+    them whose prompts no cache holds. `in_step`: all answers have one length, so that those that
+    began together end together, and others begin; `at_random`: requests come when they come, which
+    is no loop."""
 
     share: float = 0.0
     uncached: float = 0.0
+    in_step: bool = False
+    at_random: bool = False
     source: str = _AT_RANDOM
 
     @property
@@ -127,6 +131,8 @@ class Start:
         return {
             "burst_share": constant(self.share, "1", self.source),
             "uncached_burst": constant(self.uncached, "1", self.source),
+            "in_step": constant(float(self.in_step), "1", self.source),
+            "at_random": constant(float(self.at_random), "1", self.source),
         }
 
 
