@@ -222,7 +222,7 @@ def _requests(stack: str, demand: Demand, way: Way, *, spread: bool) -> Iterator
         options=way.options,
         tenant=demand.tenant,
         isolation=neighbours(demand.isolation),
-        spread=name if spread and way.replicas > 1 else None,
+        spread=name if spread else None,
         growth=way.growth,
         priority=PRIORITIES.index(demand.priority),
         origin=demand.origin,

@@ -318,6 +318,11 @@ def test_a_service_may_stand_in_each_of_its_layouts_and_a_run_in_one(
     asked_of = [r for w in problem.ways for way in w.ways for r in way]
     assert all(r.spread is None for r in asked_of), "who wants no hosts apart has none"
     assert all(len(w.ways) > 1 for w in problem.ways)
+    built = build(read_wanted([EXAMPLES / example]), replace(asked, spread=True), load_catalog())
+    assert built.problem is not None
+    assert all(r.spread for w in built.problem.ways for way in w.ways for r in way)
+    hosts = [(p.host_type, p.host) for p in pack(built.problem).placed]
+    assert len({*hosts}) == len(hosts) == sum(r.count + r.growth for r in built.problem.requests)
 
 
 def test_shapes_are_bought_as_compile_buys_them(

@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from gpuplan.catalog.load import Catalog, load_catalog
+from gpuplan.catalog.shapes import Wanted as Sellers
+from gpuplan.catalog.shapes import shapes
 from gpuplan.cli.main import main
+from gpuplan.fleet.build import Asked, Built, build
+from gpuplan.fleet.places import _tried
+from gpuplan.fleet.requests.reading import Wanted
 
 COLUMNS = "name,count,gpus,gpu,cpu_cores,memory\n"
 BIG, SMALL = "big,3,8,h100-sxm-80gb,32,512 GiB\n", "small,5,1,a10,4,16 GiB\n"
@@ -44,6 +51,30 @@ def test_types_whose_cheapest_machines_are_apart_are_rented_together(
     assert both["usd_per_hour"] > least
 
 
+def test_a_place_that_does_not_have_what_is_wanted_keeps_no_other_from_being_tried(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing can be asked of the first place: the answer is in the one that it was in."""
+    buy = ("--buy", "h100-sxm-80gb", "--buy", "a10")
+    usual = packed(tmp_path, capsys, BIG + SMALL, *buy)
+    tried = []
+
+    def built(wanted: Wanted, asked: Asked, catalog: Catalog) -> Built:
+        tried.append(", ".join(asked.place or ()))
+        made = build(wanted, asked, catalog)
+        return replace(made, problem=None) if len(tried) == 1 else made
+
+    def backwards(*arguments: Any) -> list[tuple[str, str]]:
+        return [*_tried(*arguments)][::-1]
+
+    monkeypatch.setattr("gpuplan.fleet.places.build", built)
+    monkeypatch.setattr("gpuplan.fleet.places._tried", backwards)
+    answer = packed(tmp_path, capsys, BIG + SMALL, *buy)
+    assert tried[0] not in places(usual), "the case is none any more: take another"
+    assert places(answer) == places(usual)
+    assert answer["usd_per_hour"] == usual["usd_per_hour"]
+
+
 def test_another_type_to_choose_never_costs_more(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -72,3 +103,14 @@ def test_what_stands_stays_where_it_is(tmp_path: Path, capsys: pytest.CaptureFix
     again = packed(tmp_path, capsys, rows, *buy, "--keep", str(tmp_path / "now.json"))
     assert again["moved"] == []
     assert places(again) == places(now)
+
+
+def test_who_names_no_region_rents_in_no_place_that_is_told(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (shape, *_) = shapes(load_catalog(), "h100-sxm-80gb", Sellers())
+    assert shape.price is not None
+    anywhere = replace(shape, price=replace(shape.price, region=None))
+    monkeypatch.setattr("gpuplan.fleet.buy.shapes", lambda *_: (anywhere,))
+    answer = packed(tmp_path, capsys, BIG, "--buy", "h100-sxm-80gb")
+    assert places(answer) == {None}

@@ -87,6 +87,7 @@ def test_what_stands_on_bought_hosts_stays_and_on_others_as_many_as_there_are(
         {"request": "a", "number": n, "host_type": kind, "host": number, "gpus": [0]}
         for n, (kind, number) in enumerate(places)
     ]
+    rows.append({**rows[0], "request": "given up", "host": 3})
     path = written(tmp_path, json.dumps({"placed": rows}), "kept.json")
     kept, problems = read_kept(path, hosts, (ask("a", len(places), whole(1)),), Sources())
     assert problems == []

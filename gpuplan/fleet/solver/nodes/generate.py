@@ -29,7 +29,7 @@ class Generator:
         last answer."""
         self.work = CONTENT_WORK
         turns, answer = Turns(self.priced), self.cover.solve()
-        while self.work > 0 and answer.objective > enough:
+        while answer.objective > enough:
             for site in turns.asked():
                 gained = self._price(site, answer, self.cover.left)
                 turns.told(site, gained=gained)
