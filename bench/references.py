@@ -40,11 +40,15 @@ Means = tuple[tuple[int, int], ...]
 
 
 def means(checkout: str, name: str, unit: float, of_round: str) -> Means:
-    """Batch and mean, ascending; none where the round has not the benchmark."""
+    """Batch and mean, ascending; none where the round has not the benchmark. Raises
+    `CalledProcessError` where the checkout lacks the commit."""
     path = f"mlperf_logging/rcp_checker/training_{of_round}.0/rcps_{name}.json"
-    command = ["git", "-C", checkout, "show", f"{COMMIT}:{path}"]
-    shown = subprocess.run(command, capture_output=True, text=True, check=False)
-    points = json.loads(shown.stdout).values() if shown.returncode == 0 else ()
+    git = ("git", "-C", checkout)
+    listed = subprocess.check_output([*git, "ls-tree", "--name-only", COMMIT, path], text=True)
+    shown = (
+        subprocess.check_output([*git, "show", f"{COMMIT}:{path}"], text=True) if listed else "{}"
+    )
+    points = json.loads(shown).values()
     return tuple(sorted((int(p["BS"]), round(mean(_runs(p)) / unit)) for p in points))
 
 

@@ -86,7 +86,8 @@ class EvidenceTimes:
         self._decode, self._decode_inputs = known.group(f"{expected}decode.")
         self._prefill, self._prefill_inputs = known.group("prefill.")
         self._first, self._first_inputs = known.sheet(
-            f"{expected}{name}" for name in ("modelled_first_seconds", "first_token_seconds")
+            f"{expected}{name}"
+            for name in ("prompt_seconds", "modelled_first_seconds", "first_token_seconds")
         )
         self._interference = known.given(f"{expected}prompt_work_seconds", "interference")
         self._stalling = known.given(f"{expected}stall_seconds", "stalling_ranks")
@@ -160,8 +161,10 @@ class EvidenceTimes:
         return seconds
 
     def first(self, tokens: int, sequences: int) -> float:
+        prompt = self._prompt(tokens)
         scope = self._first_inputs | {
-            "prefill_seconds": self._prompt(tokens)["seconds"],
+            "prefill_seconds": prompt["seconds"],
+            "prefill_work_seconds": prompt["work_seconds"],
             "sequences": float(sequences),
         }
         return self._first(scope)["first_token_seconds"]

@@ -492,7 +492,7 @@ k8s.batch.v1.Job(
                             # as the volume is sized
                             "checkpoint.most_recent_k=2",
                             # about 36159 s at the predicted 9.78 s a step
-                            "checkpoint.save_interval=3695",
+                            "checkpoint.save_interval=3696",
                         ],
                         env=[
                             k8s.core.v1.EnvVarArgs(name="HF_HOME", value="/models"),

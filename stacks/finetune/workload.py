@@ -494,7 +494,7 @@ k8s.batch.v1.Job(
         template=k8s.core.v1.PodTemplateSpecArgs(
             metadata=k8s.meta.v1.ObjectMetaArgs(
                 labels=lora_70b_labels,
-                annotations={"gpuplan.dev/config": "c6667d83"},
+                annotations={"gpuplan.dev/config": "ea21270e"},
             ),
             spec=k8s.core.v1.PodSpecArgs(
                 service_account_name="lora-70b",

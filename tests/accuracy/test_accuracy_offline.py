@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -162,7 +163,8 @@ def test_limits_of_latency_cost_throughput(tmp_path: Path, model: str) -> None:
 def test_tokens_come_within_the_limit_of_the_scenario(tmp_path: Path) -> None:
     at = {"server": 200, "interactive": 40}
     rows = [
-        MLPERF | {"metric": "mlperf_server_tpot_mean", "notes": f"v5.1 scenario={s.title()}"}
+        MLPERF
+        | {"metric": "mlperf_server_tpot_mean", "notes": f"Inference v5.1 scenario={s.title()}"}
         for s in at
     ]
     for found, limit in zip(estimates(tmp_path, *rows), at.values(), strict=True):
@@ -183,6 +185,19 @@ def test_systems_of_several_kinds_of_gpu_are_not_predicted(tmp_path: Path) -> No
     assert tokens(mixed) == "a system of several kinds of GPU"
     alone = {"source_path": "closed/x/results/8xMI355X_2xEPYC_9965/llama2-70b"}
     assert isinstance(tokens(replace(mixed, row={**mixed.row, **alone})), Reckoned)
+
+
+def test_each_round_writes_faster_and_an_unknown_one_is_said(tmp_path: Path) -> None:
+    """The same system with the software of half a year later."""
+    notes = "MLPerf Inference v{} closed NVIDIA scenario=Offline"
+    rounds = ("4.0", "4.1", "5.0", "5.1", "6.0")
+    rates = [
+        r.value for r in reckoned(tmp_path, *(MLPERF | {"notes": notes.format(r)} for r in rounds))
+    ]
+    assert [b / a for a, b in pairwise(rates)] == pytest.approx([rates[1] / rates[0]] * 4)
+    assert rates[1] > rates[0]
+    for unknown in (notes.format("3.1"), "scenario=Offline"):
+        assert "no round of MLPerf Inference" in reason(tmp_path, MLPERF | {"notes": unknown})
 
 
 def test_gpt_oss_has_the_lengths_of_its_reference(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ import pytest
 from gpuplan.accuracy.metrics import benchmarks
 from gpuplan.accuracy.metrics.flops import flop_per_token
 from gpuplan.accuracy.points.points import COLUMNS, Case, Point, read_points
-from gpuplan.accuracy.points.settings import setting
+from gpuplan.accuracy.points.settings import release, setting
 from gpuplan.accuracy.predict import predict, reckon
 from gpuplan.accuracy.reckon import Reckoned
 from gpuplan.accuracy.show.score import scores
@@ -176,6 +176,12 @@ def test_a_benchmarks_model_outside_the_benchmark_is_rated_for_each_gpu(tmp_path
     assert formula(tmp_path, NEMO, metric="tokens_per_s") == pytest.approx(
         512 * formula(tmp_path, NEMO)
     )
+
+
+def test_releases_of_nemo_are_counted_in_steps_of_two_months() -> None:
+    steps = [release(f"NeMo {r}") for r in ("24.07", "25.04", "25.07", "25.09", "25.11", "26.02")]
+    assert steps == [-7.0, -2.5, -1.0, 0.0, 1.0, 2.0]
+    assert release("NeMo 26.12") == release("NeMo 27.12") == 5.0, "later than anybody measured"
 
 
 def test_old_releases_counted_attention_twice_and_none_in_fine_tuning(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -90,6 +91,11 @@ def pod(stack: Path, name: str) -> dict[str, Any]:
     assert tree["metadata"]["name"] == name
     spec: dict[str, Any] = tree["spec"]["template"]["spec"]
     return spec
+
+
+def test_every_chart_with_values_has_a_module_that_makes_them() -> None:
+    for name in VALUES.values():
+        assert callable(import_module(f"gpuplan.backends.helm.{name}").values)
 
 
 def test_a_vendor_is_complete() -> None:

@@ -38,7 +38,7 @@ CONSTANTS: dict[str, float] = {
     "excess.gpt3": 1.046,
     "excess.llama2-70b": 1.113,
     "excess.llama3.1-8b": 1.054,
-    "excess.llama3.1-405b": 0.9818,
+    "excess.llama3.1-405b": 0.9819,
     "samples.nvfp4": 1.069,
     "software.tinygrad": 6.432,
 }

@@ -3,7 +3,7 @@
 A step of images or of BERT is its samples at a fraction of the dense bf16 peak, and an overhead;
 language models have the step of `steps`. Samples to the target are those of the benchmark's
 reference at the global batch, which is published before each round, times an excess that stands for
-evaluation, start-up and how submitters tune.
+evaluation, start-up and how submitters tune, and takes up what the rates are wrong by.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from gpuplan.sizing.hardware.measured import NotMeasured, generation
 METRICS = (rates.LOGGED, "samples_per_s_per_gpu", "train_step_time")  # of MLPerf Training
 GPT3_TOKENS = 2048  # a sample of gpt3-175b, whose logs count tokens
 FLOP = {"bert": 0.62e12, "flux": 22.5e12, "sd": 2.4e12, "gpt3": 2.17e15}  # a sample: nominal
-TINYGRAD = "tinygrad"
+TINYGRAD, USUAL = "tinygrad", "usual"
 STARTS = {
     "bert-large": "bert",
     "flux": "flux",
@@ -55,7 +55,8 @@ CONVERGENCE = sheet("""
 
 @record
 class Load:
-    """A row of MLPerf Training; `software`: "tinygrad", "preview" of a GPU to come, or "usual"."""
+    """A row of MLPerf Training; `software`, which the benchmarks that are no
+    language models differ by: "tinygrad", "preview" of a GPU to come, or "usual"."""
 
     benchmark: str
     gpus: int
@@ -84,7 +85,7 @@ def load(case: Case) -> Load | str:
 def _software(case: Case) -> str:
     if TINYGRAD in case.row["engine"]:
         return TINYGRAD
-    return "preview" if "preview" in case.row.get("source_path", "") else "usual"
+    return "preview" if "preview" in case.row.get("source_path", "") else USUAL
 
 
 def rate(case: Case, of: Load, c: Mapping[str, float] = CONSTANTS) -> float | str:
@@ -104,7 +105,7 @@ def rate(case: Case, of: Load, c: Mapping[str, float] = CONSTANTS) -> float | st
         "sample_flop": FLOP[of.benchmark],
         "bf16_peak": case.gpu.peak_bf16.value,
         "fraction": fraction * c.get(f"gpu.{name}", 1.0),
-        "software": c.get(f"software.{of.software}", 1.0),
+        "software": 1.0 if of.software == USUAL else c[f"software.{of.software}"],
         "global_batch": of.batch,
         "gpus": float(of.gpus),
         "step_overhead": c[f"overhead.{of.benchmark}"],

@@ -139,7 +139,8 @@ def release(engine: str) -> float:
     if released is None:
         return MIDDLE
     months = 12 * (int(released) - 25) + round(100 * released) % 100 - 9
-    return RELEASES.get(f"{released:.2f}", min(5.0, months / 2 - 0.5))
+    late = 0.5 if months > 2 else 0.0  # 26.02 came three months after 25.11
+    return RELEASES.get(f"{released:.2f}", min(5.0, months / 2 - late))
 
 
 def version(engine: str) -> float | None:

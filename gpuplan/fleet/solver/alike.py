@@ -91,7 +91,7 @@ def _groups(fleet: Fleet, step: Vector) -> Iterator[list[Class]]:
         keys = tuple(sorted(map(_key, kind.choices)))
         families.setdefault((keys, kind.pools, kind.priority), []).append(kind)
     for family in families.values():
-        left = sorted(family, key=lambda k: (-k.size, -sum(k.choices[0].wanted), k.index))
+        left = sorted(family, key=lambda k: (-k.size, k.index))
         while left:
             group, rest = [left[0]], list[Class]()
             for kind in left[1:]:

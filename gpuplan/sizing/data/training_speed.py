@@ -12,62 +12,62 @@ CONSTANTS: dict[str, float] = {
     "compute.ada.bf16": 0.5807,
     "compute.ada.fp8": 0.49,
     "compute.hopper.bf16": 0.7314,
-    "compute.hopper.fp8": 0.8742,
+    "compute.hopper.fp8": 0.874,
     "compute.blackwell.bf16": 0.6358,
-    "compute.blackwell.fp8": 0.6117,
-    "compute.blackwell.mxfp8": 0.5879,
-    "compute.blackwell.nvfp4": 0.5176,
+    "compute.blackwell.fp8": 0.6119,
+    "compute.blackwell.mxfp8": 0.5883,
+    "compute.blackwell.nvfp4": 0.5177,
     "compute.cdna3.bf16": 0.5293,
     "compute.cdna3.fp8": 0.4288,
     "compute.cdna4.bf16": 0.5374,
-    "compute.cdna4.fp8": 0.5737,
+    "compute.cdna4.fp8": 0.5736,
     # attention, fraction of the bf16 peak
     "attention.ampere": 0.654,
     "attention.ada": 0.3956,
-    "attention.hopper": 0.3661,
-    "attention.blackwell": 0.4913,
+    "attention.hopper": 0.3662,
+    "attention.blackwell": 0.4908,
     "attention.cdna3": 0.2816,
     "attention.cdna4": 0.4037,
     # traffic of operands, times their size
     "operands.ampere": 1.809,
     "operands.ada": 2.016,
     "operands.hopper": 1.895,
-    "operands.blackwell": 2.011,
+    "operands.blackwell": 2.009,
     "operands.cdna3": 2.607,
     "operands.cdna4": 2.355,
     # more of it where they are quantized to 8 bits
     "cast": 1.094,
     "cast.nvfp4": 1.09,
     # products of experts, times the rate of large ones
-    "expert": 0.4569,
+    "expert": 0.4565,
     # and in bf16
     "expert.bf16": 0.3347,
     # bytes a token, layer and hidden unit
     "elementwise": 156.5,
     # times
-    "elementwise_mixture": 1.825,
+    "elementwise_mixture": 1.826,
     # traffic of routed tokens, times their operands
     "routing": 1.029,
     # element-wise traffic for each doubling of residual streams
-    "streams": 2.778,
+    "streams": 2.777,
     # bytes a token and inner unit
     "mamba": 24.66,
     # exposed part of tensor parallelism's traffic
-    "tensor": 0.9,
+    "tensor": 0.8997,
     # bytes a token, layer and further rank
     "context": 14210.0,
     # exposed part of expert parallelism's traffic inside a domain
     "dispatch": 0.5687,
     # and between domains
-    "remote": 0.4032,
+    "remote": 0.403,
     # and without a dispatcher that sends once a node
     "remote.plain": 2.421,
     # seconds a micro-batch and virtual stage
-    "hop": 0.0005839,
+    "hop": 0.0005845,
     # part of the output layer for which other stages wait
     "last": 1.057,
     # part of the ideal pipeline bubble
-    "bubble": 0.9614,
+    "bubble": 0.9615,
     # exposed part of the exchange of gradients
     "gradients": 0.1967,
     # part of a step behind which ZeRO-3's exchange hides
@@ -75,7 +75,7 @@ CONSTANTS: dict[str, float] = {
     # the optimizer's traffic, times its states
     "update": 1.565,
     # seconds a step
-    "step": 0.006477,
+    "step": 0.006478,
     # seconds a step for each doubling of GPUs beyond 8
     "scale": 0.006603,
     # of nvfp4's higher peak on B300 and GB300
@@ -105,9 +105,9 @@ CONSTANTS: dict[str, float] = {
     # without a compiler
     "eager": 1.078,
     # exponent of the part of its power that a GPU may draw
-    "power": 0.4964,
+    "power": 0.4965,
     # faster with each release
-    "release": 1.005,
+    "release": 1.006,
     "release_mixture": 1.014,
     # faster with grouped kernels and graphs (26.06)
     "graphs": 1.316,
@@ -119,7 +119,7 @@ CONSTANTS: dict[str, float] = {
     "host.experts": 0.008755,
     "host.experts.superchip.blackwell": 0.002882,
     # times, with graphs
-    "host.graphs": 0.7695,
+    "host.graphs": 0.7693,
     # seconds a weight and pass
-    "dequantize": 8.98e-12,
+    "dequantize": 8.979e-12,
 }

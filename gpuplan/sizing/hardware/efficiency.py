@@ -59,9 +59,9 @@ WIDENED = {("vllm", "fp8"): 8.0}
 OLDEST = {"tensorrt-llm": 8.0}
 
 
-# GeForce GPUs of this and the last generation reach no other GPU's memory: what they exchange goes
-# through the host's, at a share of what a card's slot carries. The two sources are far apart: alone
-# RTX 4090 on hosts that nobody describes reach 0.1 of it, pairs of RTX 50 0.4.
+# GeForce GPUs reach no other GPU's memory: what they exchange goes through the host's, at a share
+# of what a card's slot carries. The two sources are far apart: alone RTX 4090 on hosts that nobody
+# describes reach 0.1 of it, pairs of RTX 50 0.4. Older cards are taken as these: nobody measured.
 WITHOUT_PEERS = "geforce"
 _STAGED = (
     "constant: fitted on 21 public points of 2 to 8 RTX 4090, IOG-Foundation, vLLM 0.8.5, and 14 of"

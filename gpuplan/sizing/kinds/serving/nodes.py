@@ -89,7 +89,8 @@ def too_slow(inside: Iterable[Candidate]) -> bool:
 
 def _largest(tried: list[Candidate]) -> list[Candidate]:
     """Those on most GPUs."""
-    return [c for c in tried if c.gpus == max(other.gpus for other in tried)]
+    most = max((c.gpus for c in tried), default=0)
+    return [c for c in tried if c.gpus == most]
 
 
 def _short(candidate: Candidate) -> bool:
