@@ -116,6 +116,10 @@ def test_from_0_14_on_vllm_waits_for_less_of_its_hosts_work() -> None:
     for release, part in (("0.13.0", 1.0), ("0.14.0", constants.OVERLAPPED), ("nightly-5b8c", 1.0)):
         scope = point("llama3.1-70b", engine=f"vllm {release}").replica.scope
         assert scope["sequence_overhead"].value == pytest.approx(own * part)
+    staged = {"tp": "4", "pp": "2", "n_gpus": "8"}
+    for release, part in (("0.14.1", 1.0), ("0.15.0", constants.OVERLAPPED)):
+        scope = point("llama3.1-70b", engine=f"vllm {release}", **staged).replica.scope
+        assert scope["sequence_overhead"].value == pytest.approx(own * part)
 
 
 def test_a_step_waits_for_the_rank_with_the_most_experts_but_for_no_more_than_it_has() -> None:

@@ -235,6 +235,17 @@ def test_nothing_turns_drafts_on_unless_the_command_does() -> None:
     assert not notes(CHAT_70B + WRITTEN + "    command: [vllm, serve]\n")
 
 
+def test_vllm_prepares_no_step_ahead_of_drafts_that_the_host_makes() -> None:
+    """Nor of those of a method that nobody names."""
+
+    def seconds(method: str) -> float:
+        written = WRITTEN.replace("{", f"{{{method}")
+        return replica(wanted(CHAT_70B + written, "vllm")).times(64)["time_per_output_token"]
+
+    ahead, host = seconds("method: mtp, "), seconds("method: ngram, ")
+    assert ahead < host == seconds("")
+
+
 def drafted(text: str, engine: str = "vllm") -> list[str]:
     """What the engine is told, beside the sizes."""
     answer = size(

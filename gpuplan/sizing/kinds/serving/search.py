@@ -76,6 +76,7 @@ def service(
         draft_tokens=drafts.draft_tokens if drafts else None,
         draft_cost=drafts.draft_cost if drafts else None,
         draft_bytes=(drafts and drafts.draft_memory) or NO_DRAFT,
+        drafted_by=demand.speculative.method if demand.speculative else None,
         prefix_hit_share=demand.prefix_cache,
         burst=serving.burst if serving else None,
     )

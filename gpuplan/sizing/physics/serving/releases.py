@@ -15,7 +15,9 @@ sgl-project/sglang#14416).
 The kernels that scale the inputs of fp8 blocks are part of others from vLLM 0.18 on (#27883,
 #36551) and, on AMD's GPUs, SGLang 0.5.10 (#12689, #18242): #13617 had taken Triton's products for
 AITER's on MI300X, which were tuned no sooner (#14043, #18242).
-vLLM schedules the next step while one runs, by default from 0.14 on (its release notes).
+vLLM schedules the next step while one runs, by default from 0.14 on (its release notes), with
+pipeline parallelism from 0.15 on (vllm-project/vllm#32359); of those who draft tokens only ahead of
+EAGLE and multi-token prediction (#31998).
 """
 
 from __future__ import annotations
@@ -71,6 +73,8 @@ ASKED = {
 }
 NORMED_OVER_HEADS = ("MiniMaxM2",)
 ASYNCHRONOUS: Release = (0, 14)
+ASYNCHRONOUS_STAGES: Release = (0, 15)
+DRAFTED_AHEAD = ("mtp", "eagle", "eagle3")
 SCALED_WITHIN: dict[str, Release] = {"vllm": (0, 18), "sglang": (0, 5, 10)}
 
 
@@ -115,14 +119,18 @@ def _listed(model: Transformer, gpu: Gpu, release: str) -> bool:
     return first is not None and (_numbers(release) or OLDEST) >= first
 
 
-def asynchronous(engine: str, release: str) -> bool:
-    """Whether the host prepares a step while the one before it runs."""
-    numbers = _numbers(release)
-    return engine == "vllm" and numbers is not None and numbers >= ASYNCHRONOUS
+def asynchronous(engine: str, release: str, stages: int = 1) -> bool:
+    """Whether the host prepares a step while the one before it runs, unless tokens are drafted."""
+    numbers, first = _numbers(release), ASYNCHRONOUS if stages == 1 else ASYNCHRONOUS_STAGES
+    return engine == "vllm" and numbers is not None and numbers >= first
 
 
-def overlapped(host: Quantity) -> Quantity:
+def overlapped(service: Service, host: Quantity) -> Quantity:
     """What a step still waits for of the host's work for a sequence."""
+    if not asynchronous(service.engine, service.release, service.division.pipeline_stages):
+        return host
+    if service.declared.accepted_tokens and service.declared.drafted_by not in DRAFTED_AHEAD:
+        return host
     cited = f"{calibration.SOURCE}, vllm from 0.14 on"
     return constant(host.value * calibration.OVERLAPPED, host.unit, cited)
 

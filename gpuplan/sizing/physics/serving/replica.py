@@ -34,7 +34,6 @@ from gpuplan.sizing.physics.serving.latency import CLOSED, LENGTHS, LOOPED, MEAS
 from gpuplan.sizing.physics.serving.percentiles import FULLER, asks_for_fuller, with_statistics
 from gpuplan.sizing.physics.serving.pieces import pieces
 from gpuplan.sizing.physics.serving.releases import (
-    asynchronous,
     overlapped,
     scaled,
     slower_prompts,
@@ -104,8 +103,7 @@ class Replica:
         slower = slower_prompts(service, self.scope["scaled_inputs"])
         self.scope |= service.start.scope | in_pieces | apart | slower
         self.scope["scaling_overhead"] = scaled(service, self.scope["scaling_overhead"])
-        if asynchronous(service.engine, service.release):
-            self.scope["sequence_overhead"] = overlapped(self.scope["sequence_overhead"])
+        self.scope["sequence_overhead"] = overlapped(service, self.scope["sequence_overhead"])
         if service.start == NO_START:
             self.scope["contended_prefill"] = constant(0, "1", service.start.source)
         else:

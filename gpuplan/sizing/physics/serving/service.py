@@ -94,6 +94,7 @@ class Declared:
     draft_tokens: Quantity | None = None
     draft_cost: Quantity | None = None
     draft_bytes: Quantity = NO_DRAFT
+    drafted_by: str | None = None  # the method, where it is named
     prefix_hit_share: Quantity | None = None
     burst: Quantity | None = None
 
