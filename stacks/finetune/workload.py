@@ -193,7 +193,7 @@ k8s.batch.v1.Job(
         template=k8s.core.v1.PodTemplateSpecArgs(
             metadata=k8s.meta.v1.ObjectMetaArgs(
                 labels=full_8b_labels,
-                annotations={"gpuplan.dev/config": "c07793a7"},
+                annotations={"gpuplan.dev/config": "3c191fbf"},
             ),
             spec=k8s.core.v1.PodSpecArgs(
                 service_account_name="full-8b",

@@ -279,7 +279,7 @@ k8s.batch.v1.Job(
                             # as the volume is sized
                             "checkpoint.most_recent_k=2",
                             # about 16779.9 s at the predicted 17.6 s a step
-                            "checkpoint.save_interval=952",
+                            "checkpoint.save_interval=953",
                         ],
                         env=[
                             k8s.core.v1.EnvVarArgs(name="HF_HOME", value="/models"),
