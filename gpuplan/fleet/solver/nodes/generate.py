@@ -29,7 +29,7 @@ class Generator:
         last answer."""
         self.work = CONTENT_WORK
         turns, answer = Turns(self.priced), self.cover.solve()
-        while answer.objective > enough:
+        while self.work > 0 and answer.objective > enough:
             for site in turns.asked():
                 gained = self._price(site, answer, self.cover.left)
                 turns.told(site, gained=gained)
@@ -97,14 +97,21 @@ class Generator:
         return taken > 0
 
     def _can(self, column: int) -> bool:
-        """Whether there can be as many hosts as one more of it takes; other owners' are the linear
-        model's matter."""
+        """Whether there can be as many hosts as one more of it takes."""
         cover, content = self.cover, self.cover.contents[column]
-        site = content.site
-        hosts = self.low[site[:2]] if self.closed else cover.available[site[0]]
-        if hosts is None:
+        chassis, owner, _ = content.site
+        available = cover.available[chassis]
+        if self.closed:
+            available = sum(low for host, low in self.low.items() if host[0] == chassis)
+        if available is None:
             return True
-        return cover.taken[site] + content.spans <= hosts * cover.on_host(site)
+        others = 0
+        for host, low in self.low.items():
+            if host[0] == chassis and host[1] != owner:
+                used = (-(-n // cover.on_host(s)) for s, n in cover.taken.items() if s[:2] == host)
+                others += max(low, *used)
+        most = (available - others) * cover.on_host(content.site)
+        return cover.taken[content.site] + content.spans <= most
 
     def _complete(self) -> None:
         """Contents for what is left."""

@@ -79,7 +79,7 @@ def _next(state: State, host: OpenHost, queue: list[int]) -> int | None:
     if queue and state.fleet.class_of[queue[0]] not in state.spreads:
         return queue.pop(0)
     sizes = Counter(spread[item] for item in queue if spread[item] >= 0)
-    fit = [(-sizes[spread[i]], n) for n, i in enumerate(queue) if state.may_stand(i, host)]
+    fit = [(-max(1, sizes[spread[i]]), n) for n, i in enumerate(queue) if state.may_stand(i, host)]
     return queue.pop(min(fit)[1]) if fit else None
 
 
