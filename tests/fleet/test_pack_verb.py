@@ -15,6 +15,7 @@ from gpuplan.fleet.build import Asked, Built, build
 from gpuplan.fleet.problem import Problem, Request
 from gpuplan.fleet.requests.reading import read_wanted
 from gpuplan.fleet.solver import pack
+from gpuplan.plan.read import read_plan
 from gpuplan.units import GIB
 from tests.support.packing_check import faults
 from tests.support.work import calls
@@ -112,8 +113,11 @@ def test_gpus_of_one_iommu_group_go_together(tmp_path: Path) -> None:
 def test_a_workload_is_sized_as_compile_does(tmp_path: Path) -> None:
     wanted = requests_of(problem_of(EXAMPLES / "assistant-70b.yaml", EXAMPLES / "finetune.yaml"))
     assistant = wanted["assistant-70b/assistant"]
-    assert (assistant.count, assistant.growth) == (2, 0), "two at the end of the horizon as well"
-    assert [(o.gpu, o.gpus, o.cores) for o in assistant.options] == [("h100-sxm-80gb", 4, 24)]
+    (planned,) = read_plan(EXAMPLES.parent / "stacks/assistant-70b").workloads
+    gpus = planned.gpu_count // planned.replicas
+    assert (assistant.count, assistant.growth) == (planned.replicas, 0), "today as at the horizon"
+    assert [(o.gpu, o.gpus) for o in assistant.options] == [("h100-sxm-80gb", gpus)]
+    assert [o.cores / o.gpus for o in assistant.options] == [6]
     parts = wanted["finetune/full-8b/0"]
     assert (parts.count, parts.spread) == (2, "finetune/full-8b/0"), "each on its own host"
     assert [(o.gpus, o.functions) for o in parts.options] == [(8, 8)]
@@ -122,15 +126,16 @@ def test_a_workload_is_sized_as_compile_does(tmp_path: Path) -> None:
 def test_replicas_of_today_are_counted_and_room_is_kept_for_those_of_the_horizon(
     tmp_path: Path,
 ) -> None:
-    """As many as the same load asks for without growth: today's, and five times as much."""
+    """As many as the same load asks for without growth: today's, and three times as much."""
     text = (EXAMPLES / "assistant-70b.yaml").read_text(encoding="utf-8")
     growth, rate = "  growth: {factor: 1.3, horizon: 365 d}\n", "{mean: 3, peak: 7}"
     still = text.replace(growth, "  overrides: {tensor_parallel_size: 4}\n")
-    five = still.replace(rate, "{mean: 15, peak: 35}")
-    later = still + growth.replace("1.3", "5")
+    still = still.replace(rate, "{mean: 6, peak: 14}")
+    three = still.replace("{mean: 6, peak: 14}", "{mean: 18, peak: 42}")
+    later = still + growth.replace("1.3", "3")
     grown, today, then = (
         requests_of(problem_of(written(tmp_path, each)))["assistant-70b/assistant"]
-        for each in (later, still, five)
+        for each in (later, still, three)
     )
     assert (today.growth, then.growth) == (0, 0)
     assert 1 < today.count < then.count

@@ -130,7 +130,7 @@ def test_a_schedule_is_paid_as_often_as_it_starts(
     readme = (tmp_path / "a/out/box/README.md").read_text("utf-8")
     assert f"at most {WEEKDAYS} starts a month" in readme
     assert main(["check", str(tmp_path / "a/out/box")]) == 1
-    assert f"the plan costs ${month:.0f} a month; the budget is $60" in " ".join(
+    assert f"the plan costs ${month:.2f} a month; the budget is $60.00" in " ".join(
         capsys.readouterr().out.split()
     )
     assert main(["cost", str(tmp_path / "a/out/box")]) == 0

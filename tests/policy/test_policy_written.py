@@ -25,7 +25,7 @@ BROKEN = [
     ("jobs/assistant.sbatch", "--cpus-per-gpu=12", "--cpus-per-gpu=many", "GP311"),
     ("jobs/assistant.sbatch", "--mem-per-gpu=46080M", "--mem-per-gpu=44G", "GP311"),
     ("jobs/assistant.sbatch", "--mem-per-gpu=46080M", "--mem-per-gpu=0.1T", "GP311"),
-    ("jobs/assistant.sbatch", "--array=0-1", "--array=1", "GP311"),
+    ("jobs/assistant.sbatch", "--array=0-2", "--array=1", "GP311"),
     ("jobs/full-70b.sbatch", "--nodes=8", "--nodes=7", "GP311"),
     ("jobs/full-70b.sbatch", "--gpus-per-node=h100:8", "--gpus-per-node=h100:4", "GP311"),
     ("etc/slurm.conf", "CoreSpecCount=4 RealMemory=1887232", "RealMemory=2097152", "GP311"),
@@ -96,8 +96,8 @@ ENOUGH = [
         ("slurm", "jobs/assistant.sbatch", "--mem-per-gpu=46080M", f"--mem-per-gpu={memory}")
         for memory in ("46080", "46081M", "45G", "47185920k", "1T")
     ),
-    ("slurm", "jobs/assistant.sbatch", "--array=0-1", "--array=3,7"),
-    ("slurm", "jobs/assistant.sbatch", "--array=0-1", "--array=0-4%2"),
+    ("slurm", "jobs/assistant.sbatch", "--array=0-2", "--array=3,7,9"),
+    ("slurm", "jobs/assistant.sbatch", "--array=0-2", "--array=0-4%3"),
     ("slurm", "jobs/full-70b.sbatch", "--nodes=8", "--nodes=9"),
     ("slurm", "jobs/labels.sbatch", "  srun --kill", "#SBATCH --gpus-per-node=0\n  srun --kill"),
     ("slurm", "etc/slurm.conf", "Gres=gpu:h100:8", "Gres=gpu:h100:7"),
@@ -125,7 +125,7 @@ def test_as_much_as_planned_in_any_unit_and_more_of_it_is_nobodys_fault(
         ("--mem-per-gpu=46080M", "--mem-per-gpu=44G", (45 * GIB, 44 * GIB, "B")),
         ("--mem-per-gpu=46080M", "--mem-per-gpu=47185919K", (45 * GIB, 45 * GIB - KIB, "B")),
         ("--cpus-per-gpu=12", "--cpus-per-gpu=11", (12, 11, "CPUs")),
-        ("--array=0-1", "--array=1", (2, 1, "tasks")),
+        ("--array=0-2", "--array=1", (3, 1, "tasks")),
     ],
 )
 def test_a_finding_says_in_base_units_what_is_needed_and_given(
@@ -161,7 +161,7 @@ def test_diff_speaks_of_nodes_partitions_qualities_accounts_and_jobs(tmp_path: P
         ("accounts.sh", "quality low-preemptible Priority=5 GraceTime=30",
          "quality low-preemptible Priority=5 GraceTime=60"),
         ("etc/accounts.cfg", "Fairshare=64", "Fairshare=32"),
-        ("jobs/full-70b.sbatch", "--time=03:56:00", "--time=1-00:00:00"),
+        ("jobs/full-70b.sbatch", "--time=04:10:00", "--time=1-00:00:00"),
     ):  # fmt: skip
         text = (made / file).read_text("utf-8")
         assert old in text
@@ -175,7 +175,7 @@ def test_diff_speaks_of_nodes_partitions_qualities_accounts_and_jobs(tmp_path: P
         "switch leaf-1: Nodes h100-[01-04] → h100-[01-03]",
         "QOS low-preemptible: GraceTime 30 → 60",
         "account training: Fairshare 64 → 32",
-        "job full-70b: --time 03:56:00 → 1-00:00:00",
+        "job full-70b: --time 04:10:00 → 1-00:00:00",
         "job labels: removed",
     ):
         assert line in shown
