@@ -181,7 +181,7 @@ def test_diff_speaks_of_nodes_partitions_qualities_accounts_and_jobs(tmp_path: P
         assert line in shown
     tree = json.loads(render_diff(result, "json"))["stacks"][0]["objects"]
     [job] = [o for o in tree if o["name"] == "full-70b"]
-    assert job["settings"] == [{"name": "--time", "base": "03:56:00", "head": "1-00:00:00"}]
+    assert job["settings"] == [{"name": "--time", "base": "04:10:00", "head": "1-00:00:00"}]
     assert "job full\\-70b" in render_diff(result, "markdown").replace("-70b", "\\-70b")
 
 
