@@ -284,10 +284,10 @@ def test_an_empty_pool_is_filled_where_the_autoscaler_knows_what_pods_ask_for(
     its size."""
     made = pools_of(stacks, "example")
     ranges = {n: (p["count"], p.get("minCount"), p.get("maxCount")) for n, p in made.items()}
-    (cut,) = (p for p in read_plan(stacks["example"]).node_pools if p.name == "a100-sxm-40gb-x8")
-    most = (1, 1, cut.node_count)
+    (rdma,) = (p for p in read_plan(stacks["example"]).node_pools if p.name == "a100-sxm-40gb-x8")
+    most = (1, 1, rdma.node_count)
     assert ranges == {"a100-pcie-80gb-x1": (0, 0, 1), "a100-sxm-40gb-x8": most}
-    assert cut.node_count > 1
+    assert rdma.node_count > 1
     plan = read_plan(stacks["cut-scaled"])
     for pool in pools_of(stacks, "cut-scaled").values():
         assert pool["enableAutoScaling"] is False

@@ -55,8 +55,8 @@ CONVERGENCE = sheet("""
 
 @record
 class Load:
-    """A row of MLPerf Training; `software`, which the benchmarks that are no
-    language models differ by: "tinygrad", "preview" of a GPU to come, or "usual"."""
+    """A row of MLPerf Training; `software`, by which benchmarks that are no language models
+    differ: "tinygrad", "preview" of a GPU to come, or "usual"."""
 
     benchmark: str
     gpus: int
