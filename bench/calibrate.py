@@ -223,12 +223,8 @@ class Points:
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
         """Time per output token, prefill work, prefill with overhead, work of a full step."""
         amd = self.amd[at]
-        factors = np.array(
-            [
-                constants[name] * np.where(amd, constants.get(("amd", name), 1.0), 1.0)
-                for name in KERNELS
-            ]
-        ).T
+        of_amd = {name: constants.get(("amd", name), 1.0) for name in KERNELS}
+        factors = np.array([constants[n] * np.where(amd, own, 1.0) for n, own in of_amd.items()]).T
         shared = [constants["block_overhead"], constants["state_overhead"]]
         engine = {
             name: np.array([constants[name, e] for e in ENGINES])[self.engine[at]]
