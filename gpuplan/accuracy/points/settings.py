@@ -23,7 +23,7 @@ TRAINER_RANK = 64
 TITAN = "torchtitan"
 SAMPLE = 256.0  # tokens of a packed sample of fine-tuning, of SQuAD's order
 # NeMo 24.07's table of fine-tuning has no column for virtual stages; its own scripts state them:
-# NVIDIA/NeMo-Framework-Launcher, examples/peft/llama/h100/{13b_1node,70b_2node}.sh (commit 26e42fa9).
+# NVIDIA/NeMo-Framework-Launcher, examples/peft/llama/h100: 13b_1node.sh, 70b_2node.sh (26e42fa9).
 INTERLEAVED = {
     ("NVIDIA/NeMo", "llama2-13b sft"): 10,
     ("NVIDIA/NeMo", "llama2-70b sft"): 20,

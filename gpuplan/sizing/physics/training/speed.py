@@ -18,11 +18,12 @@ from gpuplan.sizing.hardware.measured import NotMeasured, generation, lacking
 GENERATIONS = frozenset(name.split(".")[1] for name in CONSTANTS if name.startswith("compute."))
 LATE = 5.1  # the MLPerf round that brought new kernels for Blackwell
 DISPATCHED = 3.0  # its release (26.04) that dispatches to other nodes once a node on all GPUs
-# Its first release (26.02) on cuDNN 9.17, whose attention reaches 0.53 of a GB200's peak, forward and
-# backward at 8,192 tokens, where 9.10 to 9.13 reach 0.445 of a B200's (NVIDIA/cudnn-frontend,
-# benchmark/sdpa_benchmark_training, commits b372d39 and 0b1577c). That 25.11 has 9.13 is inferred.
+# Its first release (26.02) on cuDNN 9.17, whose attention reaches 0.53 of a GB200's peak, forward
+# and backward at 8,192 tokens, where 9.10 to 9.13 reach 0.445 of a B200's (NVIDIA/cudnn-frontend,
+# benchmark/sdpa_benchmark_training, commits b372d39 and 0b1577c). That no earlier one has it is
+# inferred from dates.
 CUDNN_9_17 = 2.0
-# In these, Megatron's gradients are summed in bf16 (Megatron-Bridge, perf_recipes/_common.py, commit
+# Where Megatron's gradients are summed in bf16 (Megatron-Bridge, perf_recipes/_common.py, commit
 # 067f987d; NeMo-Framework-Launcher, examples/training: `grad_sync_dtype=bf16`), elsewhere in fp32.
 BF16_GRADIENTS = frozenset({"megatron-bridge", "mlperf"})
 GRAPHS = 4.0  # the release of Megatron-Bridge (26.06) that brought grouped kernels and graphs

@@ -126,8 +126,8 @@ _HOP = sheet("""
     hop_seconds: s = hop_overhead * virtual_stages  # stages that wait for another; fitted
 """)
 _LAST = sheet("""
-    last_seconds: s = last_stage * (head_seconds + logits_seconds) * (pipeline_parallel_size - 1) * (1
-        - ceil(layers / pipeline_parallel_size) + floor(layers / pipeline_parallel_size))
+    last_seconds: s = last_stage * (head_seconds + logits_seconds) * (pipeline_parallel_size - 1)
+        * (1 - ceil(layers / pipeline_parallel_size) + floor(layers / pipeline_parallel_size))
         # the output layer is the last stage's alone, and the others wait for it, unless that has
         # fewer layers than they; fitted
 """)
