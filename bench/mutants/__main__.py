@@ -9,7 +9,8 @@ Of each package, `--count` places are drawn with `--seed`. --without leaves out 
 from out/mutants/ which test executes which line, as the last run found it; --again also tries only
 the survivors of that run, on what the code is now, and counts them with the others of its sample.
 --most bounds the seconds, as they were with coverage, of the tests that a mutant meets, the quick
-ones first: more are counted alive then, until --again tries these without a bound.
+ones first, beside the telling ones: more are counted alive then, until --again tries these without
+a bound.
 """
 
 from __future__ import annotations
@@ -39,12 +40,14 @@ OUT = ROOT / "out/mutants"
 
 @dataclass(frozen=True)
 class Package:
-    """`large` tests see only what the others let live. `stacks`: its tests read stacks as what
+    """`large` tests see only what the others let live; `telling` files of tests notice more than
+    others that take as long, and --most leaves them in. `stacks`: its tests read stacks as what
     people have written; none holds them as golden."""
 
     folders: tuple[str, ...]
     tests: tuple[str, ...]
     large: tuple[str, ...] = ()
+    telling: tuple[str, ...] = ()
     stacks: bool = False
 
 
@@ -96,6 +99,7 @@ PACKAGES = {
         ("gpuplan/fleet",),
         _tests("tests/fleet", "test_packing.py", "test_packing_mixes.py"),
         ("tests/fleet/test_packing.py", "tests/fleet/test_packing_mixes.py"),  # hundreds of items
+        ("tests/fleet/test_packed.py",),
     ),
     "policy": Package(
         ("gpuplan/policy",), ("tests/policy", "tests/inventory/test_allocations.py"), stacks=True
@@ -187,6 +191,7 @@ def _measure(
             for saved, tests in ((name, package.tests), (f"{name}.large", package.large))
         )
         known.most_seconds = large.most_seconds = options.most
+        known.telling = large.telling = package.telling
         tried = _attempts(wanted, package, (known, large), folder, options.jobs)
     outcomes = [*(last | dict(tried)).items()]
     rows = [(asdict(mutant), outcome) for mutant, outcome in outcomes]

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import functools
 import hashlib
-import itertools
 import json
 import math
 import os
@@ -53,6 +52,7 @@ class Known:
     digests: dict[str, str] = field(default_factory=dict)
     cpu_seconds: float = 0.0
     most_seconds: float = math.inf  # of the tests that one mutant meets
+    telling: tuple[str, ...] = ()  # files of tests that `most_seconds` leaves in
 
     def save(self, path: Path) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -87,8 +87,8 @@ class Known:
         return {tests[n] for n in self.executed.get(path, {}).get(line, ())}
 
     def chosen(self, items: Iterable[pytest.Item], wanted: set[str]) -> list[pytest.Item]:
-        """Of tests those that are wanted and new ones, the quick ones first, `most_seconds` in all;
-        none that fails without a mutant."""
+        """Of tests those that are wanted and new ones, the quick ones first; none that fails
+        without a mutant. `most_seconds` in all, and the telling ones beside these."""
         tried = sorted(
             (
                 (self.seconds.get(item.nodeid, 0.0), item)
@@ -98,10 +98,13 @@ class Known:
             ),
             key=itemgetter(0),
         )
-        ends = itertools.accumulate(seconds for seconds, _ in tried)
-        return [
-            item for end, (_, item) in zip(ends, tried, strict=True) if end <= self.most_seconds
-        ]
+        spent, chosen = 0.0, []
+        for seconds, item in tried:
+            telling = item.nodeid.partition("::")[0] in self.telling
+            spent += 0.0 if telling else seconds
+            if telling or spent <= self.most_seconds:
+                chosen.append(item)
+        return chosen
 
 
 class _Chosen:

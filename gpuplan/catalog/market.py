@@ -79,6 +79,8 @@ class Market:
 
     def __init__(self, tree: dict[str, Any]) -> None:
         self._tree = tree
+        self._of_gpu: dict[str, tuple[Instance, ...]] = {}
+        self._rates: dict[tuple[str, str], tuple[RegionPrice, ...]] = {}
 
     def instances(self) -> tuple[Instance, ...]:
         return tuple(
@@ -101,22 +103,31 @@ class Market:
 
     def of_gpu(self, gpu: str) -> tuple[Instance, ...]:
         """The machines with a GPU type, or with a part of one."""
-        return tuple(
-            _instance(row, entry, Citations("instances", name, entry))
-            for name, entry in self._tree["instances"].items()
-            for row in entry["instances"]
-            if row["gpu"] == gpu
-        )
+        if gpu not in self._of_gpu:
+            self._of_gpu[gpu] = tuple(
+                _instance(row, entry, Citations("instances", name, entry))
+                for name, entry in self._tree["instances"].items()
+                for row in entry["instances"]
+                if row["gpu"] == gpu
+            )
+        return self._of_gpu[gpu]
+
+    def providers(self) -> tuple[str, ...]:
+        """Those with a machine, sorted."""
+        entries = self._tree["instances"].values()
+        return tuple(sorted({e["provider"] for e in entries if e["instances"]}))
 
     def rates(self, machine: Instance, capacity: CapacityKind) -> tuple[RegionPrice, ...]:
         """The prices of one machine by region."""
-        return tuple(
-            price
-            for name, entry in self._tree["rates"].items()
-            if entry["provider"] == machine.provider
-            for price in _prices(entry, Citations("rates", name, entry), machine.name)
-            if price.capacity == capacity
-        )
+        key = (machine.provider, machine.name)
+        if key not in self._rates:
+            self._rates[key] = tuple(
+                price
+                for name, entry in self._tree["rates"].items()
+                if entry["provider"] == machine.provider
+                for price in _prices(entry, Citations("rates", name, entry), machine.name)
+            )
+        return tuple(price for price in self._rates[key] if price.capacity == capacity)
 
     def instance(self, name: str) -> tuple[str, Instance, tuple[CatalogSource, ...]] | None:
         """The file of an instance type, the type and the file's sources."""

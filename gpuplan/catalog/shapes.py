@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from functools import lru_cache
 from typing import NamedTuple
 
 from gpuplan.catalog.load import ENOUGH_MEMORY_BYTES, ENOUGH_VCPUS, Catalog, Listing
@@ -79,9 +80,9 @@ class Wanted(NamedTuple):
 def shapes(catalog: Catalog, gpu: str, wanted: Wanted) -> tuple[Shape, ...]:
     """The nodes for a GPU type, one of each number of GPUs, the largest first: without names of
     `SIZES`, by `RULE`. Of no provider, servers stand in for numbers of GPUs that nobody rents."""
-    listings, machines = _listed(catalog, gpu, wanted)
+    listings, machines = _listed(catalog, gpu, wanted._replace(place=None))
     if wanted.place is not None:
-        listings = [x for x in listings if (x.price.provider, x.price.region) == wanted.place]
+        listings = tuple(x for x in listings if (x.price.provider, x.price.region) == wanted.place)
     known = {(m.provider, m.name): m for m in machines}
     chosen = _cheapest(listings)
     offered = [_rented(x, known.get((x.price.provider, x.price.instance or ""))) for x in chosen]
@@ -92,20 +93,25 @@ def shapes(catalog: Catalog, gpu: str, wanted: Wanted) -> tuple[Shape, ...]:
     return tuple(sorted(offered, key=lambda s: (-s.gpus, s.name)))
 
 
-def _listed(catalog: Catalog, gpu: str, wanted: Wanted) -> tuple[list[Listing], list[Instance]]:
+@lru_cache(maxsize=256)  # asked for each place where all nodes could be bought
+def _listed(
+    catalog: Catalog, gpu: str, wanted: Wanted
+) -> tuple[tuple[Listing, ...], tuple[Instance, ...]]:
     """The prices that nodes for a GPU type are chosen by, wherever they are, and the machines."""
     market = load_market()
-    machines = [m for m in market.of_gpu(gpu) if m.gpus and wanted.provider in (None, m.provider)]
+    machines = tuple(
+        m for m in market.of_gpu(gpu) if m.gpus and wanted.provider in (None, m.provider)
+    )
     if wanted.provider is None and wanted.capacity != "spot":
         listings = _with_rates(catalog.listings(gpu), machines, market)
     else:
         listings = [x for m in machines for x in _regional(m, market, wanted)]
     if wanted.names:
-        machines = [m for m in machines if m.name in wanted.names]
-        return [x for x in listings if x.price.instance in wanted.names], machines
+        machines = tuple(m for m in machines if m.name in wanted.names)
+        return tuple(x for x in listings if x.price.instance in wanted.names), machines
     listings = [x for x in listings if x.gpus in SIZES]
     best = min((x.tier for x in listings), default=0)
-    return [x for x in listings if x.tier == best], machines
+    return tuple(x for x in listings if x.tier == best), machines
 
 
 def known_names(catalog: Catalog) -> tuple[str, ...]:
@@ -115,7 +121,7 @@ def known_names(catalog: Catalog) -> tuple[str, ...]:
 
 
 def providers() -> tuple[str, ...]:
-    return tuple(sorted({m.provider for m in load_market().instances()}))
+    return load_market().providers()
 
 
 def regions(provider: str) -> tuple[str, ...]:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
 from gpuplan.catalog.model import Gpu
 from gpuplan.diagnostics import Diagnostic
 from gpuplan.fleet import messages
-from gpuplan.inventory.v1 import HostSpec
 from gpuplan.sharing.modes import HostSharing, common, holds_mixed
 from gpuplan.source import Origin
+
+if TYPE_CHECKING:
+    from gpuplan.inventory.v1 import HostSpec
 
 
 def host_sharing(

@@ -6,11 +6,14 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from gpuplan.diagnostics import Diagnostic, error, note
-from gpuplan.inventory.v1 import Allocation, HeldHost, HostSpec, Inventory
 from gpuplan.source import Origin
 from gpuplan.units import plural
+
+if TYPE_CHECKING:
+    from gpuplan.inventory.v1 import Allocation, HeldHost, HostSpec, Inventory
 
 SHOWN = 8
 _BLOCK = re.compile(r"^allocations:.*\n(?:(?:[ \t#-].*)?\n)*", re.MULTILINE)

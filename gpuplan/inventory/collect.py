@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 
 from gpuplan.frozen import record
-from gpuplan.inventory.v1 import CARD_USES, DRIVE_USES
+from gpuplan.inventory.words import CARD_USES, DRIVE_USES
 from gpuplan.render.environments import Verbatim, render
 
 

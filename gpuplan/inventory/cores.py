@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
-from gpuplan.inventory.v1 import NumaNodeSpec
 from gpuplan.plan.model import Core
 from gpuplan.units import parse_ranges
+
+if TYPE_CHECKING:
+    from gpuplan.inventory.v1 import NumaNodeSpec
 
 Numbering = Literal["split", "adjacent"]
 NUMBERINGS: tuple[Numbering, ...] = ("split", "adjacent")

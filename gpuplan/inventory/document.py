@@ -7,7 +7,7 @@ from typing import Any
 
 from gpuplan.frozen import record
 from gpuplan.inventory.merge.host import Described
-from gpuplan.inventory.v1 import API_VERSION
+from gpuplan.inventory.words import API_VERSION
 from gpuplan.render.commented import Inline, Route, dumps
 
 TITLE = (

@@ -12,8 +12,6 @@ from gpuplan.manifest.base import Count, Document, GpusOfNode, Later, Text
 from gpuplan.manifest.quantities import Bytes, BytesPerSecond, UsdPerHour, Watts
 from gpuplan.plan.site import GuestSystem, HostSetting
 
-API_VERSION = "gpuplan.dev/inventory/v1"
-
 
 def _ascending(cpus: str) -> str:
     for part in cpus.split(","):
@@ -49,13 +47,8 @@ HeldInstance = Annotated[
     str, Field(pattern=r"^[1-9]g\.[0-9]+gb[a-z.+-]*@[0-9]:[1-9]$", examples=["1g.20gb@0:2"])
 ]
 
-# The commands that say whether the host uses a drive, and a network card. MOUNTPOINTS, which lists
-# all mount points of a device, is in no util-linux before 2.37.
-DRIVE_USES = "lsblk -J -b -o NAME,TYPE,SIZE,TRAN,MODEL,SERIAL,FSTYPE,MOUNTPOINT"
-CARD_USES = "ip -json route show table all"
 JOINED = ("version", "sha256", "ca_cert_hashes")
 NEEDED = {"kubeadm": ("version", "ca_cert_hashes"), "k3s": ("version", "sha256"), "slurm": ()}
-UNKNOWN = "unknown"  # the type of a device that no text names
 
 
 class NumaNodeSpec(Document):

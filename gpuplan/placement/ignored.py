@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from gpuplan.diagnostics import Diagnostic
-from gpuplan.inventory.v1 import Inventory
 from gpuplan.manifest.v1 import FabricSpec, Manifest, Platform
 from gpuplan.placement.problems import unchecked_fact
 from gpuplan.plan.workload import Workload
@@ -14,6 +13,9 @@ from gpuplan.sizing.ask.messages import not_acted_on
 from gpuplan.sizing.hardware.offers import GpuOffer
 from gpuplan.source import Origin
 from gpuplan.targets import TARGETS, Ignored
+
+if TYPE_CHECKING:
+    from gpuplan.inventory.v1 import Inventory
 
 WITHOUT_COMPONENTS = (
     Ignored("versions", "no add-ons are installed"),

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from gpuplan.diagnostics import Diagnostic, Severity
-from gpuplan.inventory.v1 import Inventory
 from gpuplan.plan.model import Workload
 from gpuplan.source import Origin
+
+if TYPE_CHECKING:
+    from gpuplan.inventory.v1 import Inventory
 
 
 def blamed(

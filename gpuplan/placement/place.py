@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from decimal import Decimal
+from typing import TYPE_CHECKING
 
 from gpuplan.diagnostics import Diagnostic
-from gpuplan.inventory.v1 import Inventory
 from gpuplan.placement.api import Placement
-from gpuplan.placement.contradictions import contradictions
 from gpuplan.placement.cost import cost
 from gpuplan.placement.pools.domains import crowded
 from gpuplan.placement.pools.pools import Pools, place_pools
@@ -18,6 +17,9 @@ from gpuplan.placement.topology import topology
 from gpuplan.plan.model import NodePool, VirtualMachine, Workload
 from gpuplan.sizing.hardware.offers import GpuOffer
 from gpuplan.targets import TARGETS
+
+if TYPE_CHECKING:
+    from gpuplan.inventory.v1 import Inventory
 
 
 def place(
@@ -39,7 +41,11 @@ def place(
     `former` are the virtual machines that the stack has already, `pools_there` its node pools;
     `fabric_bytes_per_s`: what each GPU has of the platform's fabric, where there is one.
     What does not fit or is not known is a diagnostic; the records then go as far as it went."""
-    problems = list(contradictions(inventory, document)) if inventory else []
+    problems: list[Diagnostic] = []
+    if inventory is not None:
+        from gpuplan.placement.contradictions import contradictions
+
+        problems += contradictions(inventory, document)
     pools, virtual = Pools(), None
     if TARGETS[target].needs_inventory and inventory is None:
         problems.append(no_inventory(target))

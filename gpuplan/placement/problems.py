@@ -25,7 +25,7 @@ from gpuplan.diagnostics import (
     remedied,
     warning,
 )
-from gpuplan.inventory.v1 import CARD_USES, DRIVE_USES
+from gpuplan.inventory.words import CARD_USES, DRIVE_USES
 from gpuplan.plan.model import Shortfall
 from gpuplan.plan.partitions import PartitionName
 from gpuplan.sharing.partitions import partitions

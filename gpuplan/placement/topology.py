@@ -11,9 +11,9 @@ from __future__ import annotations
 import math
 from collections.abc import Container, Iterator, Sequence
 from itertools import islice
+from typing import TYPE_CHECKING
 
 from gpuplan.diagnostics import Diagnostic
-from gpuplan.inventory.v1 import HostSpec, Inventory
 from gpuplan.placement.boards import off_fabric
 from gpuplan.placement.problems import beyond_part, many_nodes, spanning_pod
 from gpuplan.plan.model import NodePool, Workload
@@ -21,6 +21,9 @@ from gpuplan.sharing.islands import joined
 from gpuplan.sizing.hardware.locality import Locality, localities
 from gpuplan.source import Origin
 from gpuplan.units import format_bytes
+
+if TYPE_CHECKING:
+    from gpuplan.inventory.v1 import HostSpec, Inventory
 
 MOST_NODES = 8
 

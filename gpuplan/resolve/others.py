@@ -6,12 +6,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from functools import partial
+from typing import TYPE_CHECKING
 
 from gpuplan.catalog.load import Catalog
 from gpuplan.catalog.market import CapacityKind
 from gpuplan.catalog.shapes import Place, Wanted, rates_by_place
 from gpuplan.diagnostics import Change
-from gpuplan.inventory.v1 import Inventory
 from gpuplan.placement.pools.places import Offered
 from gpuplan.resolve.run import Resolved
 from gpuplan.resolve.site import find_site
@@ -20,6 +20,9 @@ from gpuplan.sizing.hardware.offers import GpuOffer, OtherSite, Site
 from gpuplan.sizing.hardware.sites import joined
 from gpuplan.source import Origin
 from gpuplan.targets import TARGETS
+
+if TYPE_CHECKING:
+    from gpuplan.inventory.v1 import Inventory
 
 GPUS_OF_NODES = (2, 4, 8)
 CAPACITIES: tuple[CapacityKind, ...] = ("on-demand", "spot")

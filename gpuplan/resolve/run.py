@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel
 
@@ -20,7 +20,6 @@ from gpuplan.engines import megatron
 from gpuplan.errors import Rejected
 from gpuplan.frozen import frozen
 from gpuplan.inventory import allocations
-from gpuplan.inventory.v1 import HeldCut, Inventory
 from gpuplan.manifest.load import Loaded, inventory_label, read_document, validate
 from gpuplan.models.model import Model
 from gpuplan.plan.model import Digest, GpuLayout, MigInstance, Neighbour, NodeLayout
@@ -42,6 +41,9 @@ from gpuplan.sizing.calibration.anchors import Anchors
 from gpuplan.sizing.hardware.offers import Site
 from gpuplan.source import Origin, Sources
 from gpuplan.vendors import VENDORS
+
+if TYPE_CHECKING:
+    from gpuplan.inventory.v1 import HeldCut, Inventory
 
 
 @frozen
@@ -212,6 +214,8 @@ def read_inventory(
     document, problems = read_document(path, label, sources, "`gpuplan schema inventory`", at)
     if document is None:
         return None, problems
+    from gpuplan.inventory.v1 import Inventory
+
     inventory, errors = validate(Inventory, document)
     problems += errors
     problems += inventory_names(document, catalog) if errors else ()

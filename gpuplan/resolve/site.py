@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from gpuplan.catalog.load import Catalog
 from gpuplan.catalog.model import Gpu
 from gpuplan.diagnostics import Diagnostic, Severity, worst
 from gpuplan.inventory.allocations import nothing_of
 from gpuplan.inventory.cores import cores
-from gpuplan.inventory.v1 import UNKNOWN, HostSpec, Inventory
+from gpuplan.inventory.words import UNKNOWN
 from gpuplan.manifest.v1 import Platform
 from gpuplan.plan.model import Fabric
 from gpuplan.resolve import messages
@@ -23,6 +24,9 @@ from gpuplan.sizing.hardware.offers import GpuOffer, Site
 from gpuplan.source import Origin
 from gpuplan.targets import NO_RACKS, TARGETS
 from gpuplan.vendors import vendor_of
+
+if TYPE_CHECKING:
+    from gpuplan.inventory.v1 import HostSpec, Inventory
 
 
 def find_site(where: Where, catalog: Catalog) -> tuple[Site | None, list[Diagnostic]]:

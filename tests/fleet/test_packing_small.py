@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
 
-from gpuplan.fleet.problem import Placed, Problem, Result
+from gpuplan.fleet.problem import Placed, Problem, Request, Result
 from gpuplan.fleet.solver import pack
 from gpuplan.fleet.solver.classes import compile_fleet
 from gpuplan.fleet.solver.outline.master import fewest_hosts, whole_outline
@@ -17,6 +18,8 @@ from tests.support.packing_check import faults
 # Seeds of problems of seven items and more, for which hosts and cost of an answer met their bounds.
 PROVEN = (11, 15, 17, 21, 24, 27, 30, 35, 43, 54, 59, 63, 74, 77, 80, 82, 95, 99, 107, 116)
 STANDS = (11, 17, 27, 30, 61, 95, 101)
+# Seeds of problems where some find no place, and what the others cost is not proven to be least.
+FULL = (31, 42, 89, 118)
 
 
 @pytest.fixture(autouse=True)
@@ -60,6 +63,27 @@ def test_the_bounds_prove_that_no_packing_of_what_stands_is_cheaper(seed: int) -
     result = packed(small.problem(seed, 10))
     assert result.bound == result.cost
     assert result.bound_hosts == sum(number for _, number in result.hosts)
+
+
+@pytest.mark.parametrize("seed", FULL)
+def test_of_a_full_fleet_that_is_proven_which_is_of_those_that_stand(seed: int) -> None:
+    """Hosts for those that found none are no part of the least that its packing may cost."""
+    asked = small.problem(seed, 10)
+    full = packed(asked)
+    assert full.refused
+    assert full.bound < full.cost
+    alone = packed(replace(asked, requests=tuple(_standing(asked, full))))
+    assert not alone.refused
+    assert (full.bound, full.bound_hosts) == (alone.bound, alone.bound_hosts)
+
+
+def _standing(asked: Problem, full: Result) -> Iterator[Request]:
+    """The requests with the items alone that found a place."""
+    for request in asked.requests:
+        stand = [p.number for p in full.placed if p.request == request.name]
+        now = sum(number < request.count for number in stand)
+        if stand:
+            yield replace(request, count=now, growth=len(stand) - now)
 
 
 @pytest.mark.parametrize("seed", STANDS)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -246,3 +248,13 @@ def test_a_change_over_several_lines_is_told_whole() -> None:
     code = "for a in (\n    1,\n    b,\n):\n    c = a\n"
     texts = {change(code, m) for m in mutants(code, "m.py") if m.operator.startswith("Zero")}
     assert texts == {(1, "for a in (\n1,\nb,\n):", "for a in []:")}
+
+
+def test_a_bound_of_seconds_leaves_out_the_slow_tests_but_for_the_telling_ones() -> None:
+    seconds = {"a.py::slow": 9.0, "b.py::telling": 5.0, "a.py::quick": 1.0, "a.py::next": 2.0}
+    items: list[Any] = [SimpleNamespace(nodeid=name) for name in (*seconds, "a.py::new")]
+    known = Known(seconds=seconds, most_seconds=4.0, telling=("b.py",))
+    chosen = known.chosen(items, set(seconds))
+    assert [i.nodeid for i in chosen] == ["a.py::new", "a.py::quick", "a.py::next", "b.py::telling"]
+    known.most_seconds = 12.0
+    assert [i.nodeid for i in known.chosen(items, set(seconds))][-1] == "a.py::slow"

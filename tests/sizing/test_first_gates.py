@@ -14,7 +14,7 @@ from gpuplan.sizing.decide.messages import describe
 from gpuplan.sizing.decide.tried import tried
 from gpuplan.sizing.evidence.formula import Quantity
 from gpuplan.sizing.evidence.intervals import at_confidence
-from gpuplan.sizing.hardware.measured import without
+from gpuplan.sizing.hardware.measured import gate_of
 from gpuplan.sizing.hardware.offers import GpuOffer, Site
 from gpuplan.sizing.kinds.training.judge import SizedRun
 from tests.sizing.test_kinds_told import LEARN
@@ -81,7 +81,7 @@ def test_a_gpu_that_is_older_than_the_precision_is_refused_with_both_numbers(cas
 def test_a_gpu_whose_peak_nobody_states_is_refused(case: str) -> None:
     known = offer("h100-sxm-80gb")
     unstated = replace(known, gpu=replace(known.gpu, peak_bf16=None))  # type: ignore[arg-type]
-    short = without("bf16 peak", "unknown")
+    short = gate_of("bf16 peak", "unknown")
     assert refused(in_precision(case, "bf16"), unstated).shortfalls == short
 
 
@@ -91,7 +91,7 @@ def test_a_gpu_for_which_no_measurements_stand_is_refused(case: str) -> None:
     new = replace(known, identifier="new", architecture="unheard-of", measured_as=(), line="none")
     found = refused(in_precision(case, "bf16"), replace(offer("h100-sxm-80gb"), gpu=new))
     subject = SUBJECTS.get(case, "kernels")
-    assert found.shortfalls == without(subject, "unmeasured")
+    assert found.shortfalls == gate_of(subject, "unmeasured")
     alone = Site(target="kubernetes", gpus=(found.device.offer,), fabric=IB)
     said = failure(in_precision(case, "bf16"), alone)
     assert (said.rule, said.message) == ("GP012", f"no measured {subject} stand for new")
@@ -106,7 +106,7 @@ def test_a_cache_in_fp8_is_refused_where_the_gpu_has_none() -> None:
 def test_pools_without_a_fabric_are_refused_for_that() -> None:
     bare = Site(target="kubernetes", gpus=(offer("h100-sxm-80gb"),))
     ((_, (found,)),) = tried(wanted(KINDS["pools"]), bare)
-    assert found.shortfalls == without("platform.fabric", "unstated")
+    assert found.shortfalls == gate_of("platform.fabric", "unstated")
 
 
 @pytest.mark.parametrize(("case", "things"), [("run", "sequences"), ("learning", "images")])
@@ -248,7 +248,7 @@ def test_nodes_that_nothing_joins_hold_no_run(case: str) -> None:
     text = KINDS[case] + "    overrides: {gpu_count: 16}\n"
     bare = Site(target="kubernetes", gpus=(offer("h100-sxm-80gb"),))
     ((_, (found,)),) = tried(wanted(text), bare)
-    assert found.shortfalls == without("platform.fabric", "unstated")
+    assert found.shortfalls == gate_of("platform.fabric", "unstated")
     assert (found.gpus, found.flip, found.passed > 0) == (16, None, True)
     inside = KINDS[case] + "    overrides: {gpu_count: 8}\n"
     ((_, (held,)),) = tried(wanted(inside), bare)

@@ -17,7 +17,7 @@ from gpuplan.sizing.decide.messages import (
     rack_feeds_no_node,
 )
 from gpuplan.sizing.hardware.devices import whole
-from gpuplan.sizing.hardware.measured import without
+from gpuplan.sizing.hardware.measured import gate_of
 from gpuplan.source import Origin
 from gpuplan.units import GIB
 from tests.support.sizing_cases import offer
@@ -97,12 +97,12 @@ def test_gpu_types_that_stop_alike_are_named_together_and_each_once() -> None:
 @pytest.mark.parametrize(
     ("gate", "words"),
     [
-        (without("bf16 kernels", "absent")[0], "no bf16 kernels"),
-        (without("fp8 peak", "unknown")[0], "the catalogue does not know its fp8 peak"),
-        (without("kernels", "unmeasured")[0], "no measured kernels stand for it"),
-        (without("fabric", "unstated")[0], "several nodes need fabric, which is not stated"),
+        (gate_of("bf16 kernels", "absent")[0], "no bf16 kernels"),
+        (gate_of("fp8 peak", "unknown")[0], "the catalogue does not know its fp8 peak"),
+        (gate_of("kernels", "unmeasured")[0], "no measured kernels stand for it"),
+        (gate_of("fabric", "unstated")[0], "several nodes need fabric, which is not stated"),
         (
-            without("heads", "undivided")[0],
+            gate_of("heads", "undivided")[0],
             "no layout divides its heads evenly over so many GPUs",
         ),
         (
@@ -125,12 +125,12 @@ def test_each_gate_is_said_in_its_own_words(gate: Shortfall, words: str) -> None
 
 
 def test_what_nothing_stands_for_names_each_gpu_once() -> None:
-    (gate,) = without("vision networks", "unmeasured")
+    (gate,) = gate_of("vision networks", "unmeasured")
     said = not_measured("look", [stopped(gate), stopped(gate, "a10"), stopped(gate)], AT)
     assert said.message == "no measured vision networks stand for l4, a10"
     assert said.label == "needed to predict 'look'"
     assert said.help.endswith(", or name a GPU that was measured")
-    none = nothing_runs("look", [stopped(*without("int8 kernels", "absent"))], AT, "NVIDIA")
+    none = nothing_runs("look", [stopped(*gate_of("int8 kernels", "absent"))], AT, "NVIDIA")
     assert (none.rule, none.message) == ("GP012", "no GPU that may be used runs 'look'")
     assert none.label == "l4: no int8 kernels"
     assert none.help.startswith("name GPUs of NVIDIA in 'platform.gpus'")

@@ -131,7 +131,8 @@ def test_all_of_the_plan_runs_at_once_and_no_more_does(
     )
     assert "HF_TOKEN=a b\"$(x) 'c'\n" in text
     assert "SLURM_CPUS_ON_NODE=96\n" in text
-    count = 2 + by_name(plan.workloads, "desks").replicas
+    served = by_name(plan.workloads, "assistant").replicas
+    count = served + by_name(plan.workloads, "desks").replicas
 
     def ports() -> list[str]:
         found = re.findall(r"vllm serve .*--port=(\d+)", ran(cluster, "assistant"))

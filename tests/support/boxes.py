@@ -44,7 +44,7 @@ BATCH = """\
   task: batch
   model: meta-llama/Llama-3.1-8B-Instruct
   precision: bf16
-  load: {requests: 3000000, input_tokens: 800, output_tokens: 200}
+  load: {requests: 2500000, input_tokens: 800, output_tokens: 200}
   slo: {finish_within: 10 h}
 """
 H100, PRODUCT = "h100-sxm-80gb", "NVIDIA H100 80GB HBM3"

@@ -8,11 +8,6 @@ answers are right, or what is said of them, stands where it is used.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Generic, TypeVar
-
-Site = TypeVar("Site")
-
 # Whole answers
 SMALL = 200  # items, up to which every column of the model is an integer and two packings compete
 MOST_WORK, LARGE = 200_000, 20_000  # places looked at by ruin and recreate, up to so many items
@@ -63,32 +58,6 @@ PREEMPTED_HOSTS = 200  # that are emptied of lower priorities, for one item
 LACKING_HOSTS = 2_000  # that are asked what they lack
 
 
-class Turns(Generic[Site]):
-    """Who is asked for contents in a turn: one that had none that gains less often, and everybody
-    before the last."""
-
-    def __init__(self, sites: Iterable[Site]) -> None:
-        self._without = dict.fromkeys(sites, 0)
-        self._turn, self._all, self._gained = 0, False, False
-
-    def asked(self) -> list[Site]:
-        self._gained = False
-        turn, every = self._turn, self._all
-        return [site for site, n in self._without.items() if every or not turn % (1 + 2 * n)]
-
-    def told(self, site: Site, *, gained: bool) -> None:
-        self._without[site] = 0 if gained else self._without[site] + 1
-        self._gained |= gained
-
-    @property
-    def fruitless(self) -> bool:
-        """Everybody was asked, and nobody had one."""
-        return self._all and not self._gained
-
-    def end(self) -> None:
-        self._turn, self._all = self._turn + 1, not self._gained
-
-
 def ruin_work(items: int) -> int:
     """Places looked at by ruin and recreate; on very large fleets it gains too little."""
     return MOST_WORK if items <= LARGE else 0
@@ -115,19 +84,12 @@ def close_tries(items: int) -> int:
     return CLOSE_TRIES if items <= MANY else 0
 
 
-def searched(*, whole: bool, most: int = SMALL_NODES) -> tuple[float, int]:
-    """The gap of a model and the nodes of its search; `most` of one with whole columns alone."""
-    return (SMALL_GAP, most) if whole else (GAP, NODES)
-
-
-def is_small(items: int) -> bool:
-    """See `SMALL`."""
-    return items <= SMALL
-
-
-def few_left(items: int) -> bool:
-    """See `LEFT_SMALL`."""
-    return items <= LEFT_SMALL
+def searched(*, whole: bool, ways: bool = False) -> tuple[float, int]:
+    """The gap of a model and the nodes of its search; of one with `whole` columns alone more of
+    both, and most nodes where workloads have several `ways`."""
+    if not whole:
+        return GAP, NODES
+    return SMALL_GAP, WAY_NODES if ways else SMALL_NODES
 
 
 def rounded_at_once(fractional: int, part: float) -> int:

@@ -12,9 +12,9 @@ from gpuplan.fleet.solver.classes import Fleet, compile_fleet
 from gpuplan.fleet.solver.deal import deal
 from gpuplan.fleet.solver.effort import (
     LEFT_ROUNDS,
-    few_left,
+    LEFT_SMALL,
+    SMALL,
     first_work,
-    is_small,
     ruin_work,
     spare_work,
 )
@@ -77,7 +77,7 @@ def best(fleet: Fleet, first: Outline, *, contents: bool) -> tuple[Packer, Outli
     """The better of packings from one outline or two (small fleets), and the one that bounds; of
     larger fleets with a part of the work where `contents` follow."""
     items = len(fleet.request)
-    small, work = is_small(items), first_work(ruin_work(items), items, contents=contents)
+    small, work = items <= SMALL, first_work(ruin_work(items), items, contents=contents)
     packer = improved(construct(fleet, first), first.bound, work)
     if met(packer, first) or not small:
         return packer, first
@@ -146,7 +146,8 @@ def settle(packer: Packer) -> None:
         if not left:
             return
         items = by_class(fleet, left)
-        deal(state, outline(fleet, items, state.remaining(), whole=few_left(len(left))), items)
+        whole = len(left) <= LEFT_SMALL
+        deal(state, outline(fleet, items, state.remaining(), whole=whole), items)
     insert_all(packer, unplaced(fleet, state))
     open_all(packer, unplaced(fleet, state))
     state.close_empty()

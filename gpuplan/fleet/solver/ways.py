@@ -92,7 +92,7 @@ def standing(problem: Problem) -> Selection:
 
 
 def _kept(way: Sequence[Request], kept: Sequence[Placed]) -> tuple[int, int]:
-    """Items that stand so, less those that the way has beside them."""
+    """Items that stand so; of as many the way that has fewer beside them."""
     wanted = {r.name: r for r in way}
     stand = sum(
         any(
@@ -102,7 +102,7 @@ def _kept(way: Sequence[Request], kept: Sequence[Placed]) -> tuple[int, int]:
         for p in kept
         if p.request in wanted and p.number < wanted[p.request].count
     )
-    return stand, -abs(sum(r.count for r in way) - stand)
+    return stand, -sum(r.count for r in way)
 
 
 def _left(result: Result) -> int:

@@ -10,7 +10,7 @@ from gpuplan.inventory.merge.entities import Entity
 from gpuplan.inventory.merge.item import Item
 from gpuplan.inventory.merge.messages import differs, is_guest, unknown_gpu
 from gpuplan.inventory.names import gpu_types, nearest_types
-from gpuplan.inventory.v1 import UNKNOWN
+from gpuplan.inventory.words import UNKNOWN
 
 
 def types(gpus: Sequence[Entity], name: str) -> Iterator[Diagnostic]:

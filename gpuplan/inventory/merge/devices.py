@@ -15,7 +15,7 @@ from gpuplan.inventory.merge.sizes import drive_text, exact_text, rate_text
 from gpuplan.inventory.merge.tree import Bridges
 from gpuplan.inventory.merge.uses import drive_uses
 from gpuplan.inventory.names import card_type, gpu_types
-from gpuplan.inventory.v1 import UNKNOWN
+from gpuplan.inventory.words import UNKNOWN
 
 _ADDRESS = re.compile(r"[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]")
 LINKS = ("ethernet", "infiniband")

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from gpuplan.inventory.merge.cpu import Nodes
 from gpuplan.inventory.merge.item import Item
 from gpuplan.inventory.merge.messages import Gap
-from gpuplan.inventory.v1 import CARD_USES, DRIVE_USES, UNKNOWN
+from gpuplan.inventory.words import CARD_USES, DRIVE_USES, UNKNOWN
 from gpuplan.source import Place
 
 # Field of the host: what it is called, what needs it, which command says it.

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from decimal import Decimal
+from typing import TYPE_CHECKING
 
 from gpuplan.catalog.model import Gpu, VgpuType
 from gpuplan.diagnostics import Diagnostic, Severity, worst
-from gpuplan.inventory.v1 import HostSpec, Inventory
 from gpuplan.placement.machines.guests import Guest, guests
 from gpuplan.placement.machines.hypervisors import Hypervisor, lower
 from gpuplan.placement.machines.idle import with_idle
@@ -21,6 +21,9 @@ from gpuplan.sharing.partitions import guest_type, in_pool, partition
 from gpuplan.sizing.evidence.formula import Ledger, Quantity
 from gpuplan.sizing.hardware.offers import GpuOffer
 from gpuplan.source import Origin
+
+if TYPE_CHECKING:
+    from gpuplan.inventory.v1 import HostSpec, Inventory
 
 
 @record

@@ -8,11 +8,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
 from gpuplan.diagnostics import Diagnostic, error
-from gpuplan.inventory.v1 import Inventory
 from gpuplan.plan.model import NodePool, Workload
 from gpuplan.units import plural
+
+if TYPE_CHECKING:
+    from gpuplan.inventory.v1 import Inventory
 
 
 def crowded(

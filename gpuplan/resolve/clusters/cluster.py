@@ -7,11 +7,11 @@ numbers of their threads are.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from gpuplan.catalog.load import Catalog
 from gpuplan.diagnostics import Diagnostic, error
 from gpuplan.inventory.cores import cores
-from gpuplan.inventory.v1 import HostSpec, Inventory
 from gpuplan.manifest.v1 import FabricSpec, Platform
 from gpuplan.plan import window
 from gpuplan.plan.outside.cluster import Cluster, GpuCores, GpuLinks, Machine, Reservation
@@ -19,6 +19,9 @@ from gpuplan.resolve.clusters.switches import switch_problems, switches
 from gpuplan.sharing.islands import joined, nvlinks, partly_joined
 from gpuplan.source import Origin
 from gpuplan.targets import TARGETS
+
+if TYPE_CHECKING:
+    from gpuplan.inventory.v1 import HostSpec, Inventory
 
 LINKS = {"infiniband": "infiniband", "roce": "ethernet"}  # of cards that RDMA goes over
 

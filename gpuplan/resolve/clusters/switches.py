@@ -4,11 +4,14 @@ one."""
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
 from gpuplan.diagnostics import Diagnostic, error
-from gpuplan.inventory.v1 import Inventory, SwitchSpec
 from gpuplan.plan.outside.cluster import Switch
 from gpuplan.source import Origin
+
+if TYPE_CHECKING:
+    from gpuplan.inventory.v1 import Inventory, SwitchSpec
 
 
 def switch_problems(inventory: Inventory, document: str) -> Iterator[Diagnostic]:

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from gpuplan.catalog.load import Catalog
 from gpuplan.diagnostics import Diagnostic, warning
-from gpuplan.inventory.v1 import Inventory
 from gpuplan.plan.model import Component, NodePool, Plan, Workload
 from gpuplan.plan.outside.order import Architecture
 from gpuplan.source import Origin
 from gpuplan.vendors import FIRST
+
+if TYPE_CHECKING:
+    from gpuplan.inventory.v1 import Inventory
 
 ARM: Architecture = "arm64"
 

@@ -22,8 +22,8 @@ from gpuplan.sizing.calibration.points import (
     Places,
     Points,
     indexed,
+    other_axes,
     taker,
-    without,
 )
 
 Features = Mapping[str, str | float]  # texts: what must be the same; numbers: where, often log2
@@ -109,7 +109,7 @@ class Process:
             names = [scale[0] for scale in term.scales]
             if name in names:
                 axis = names.index(name)
-                rest = without(self._here(n, features), axis)
+                rest = other_axes(self._here(n, features), axis)
                 self._share(n, rest, self._beside(n, key, axis), shares[term.scales[axis][1]])
             else:
                 total += self._part(n, key, features)
@@ -128,7 +128,7 @@ class Process:
             groups = self._split[n, key, axis] = defaultdict[Place, Weights](dict)
             for i in self._members[n][key]:
                 place = self._where[n][i]
-                weights = groups[without(place, axis)]
+                weights = groups[other_axes(place, axis)]
                 weights[place[axis]] = weights.get(place[axis], 0.0) + self._weights[i]
         return self._split[n, key, axis]
 

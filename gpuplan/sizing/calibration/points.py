@@ -33,7 +33,7 @@ def taker(same: Sequence[Any]) -> Callable[[Any], object]:
     return operator.itemgetter(*same) if same else lambda _: ()
 
 
-def without(place: Place, axis: int) -> Place:
+def other_axes(place: Place, axis: int) -> Place:
     return (*place[:axis], *place[axis + 1 :])
 
 

@@ -10,7 +10,7 @@ from gpuplan.sizing.ask.demand import Demand
 from gpuplan.sizing.candidates.choose import Candidate
 from gpuplan.sizing.candidates.gates import refused
 from gpuplan.sizing.hardware.devices import whole
-from gpuplan.sizing.hardware.measured import without
+from gpuplan.sizing.hardware.measured import gate_of
 from gpuplan.sizing.hardware.offers import GpuOffer, Site
 from gpuplan.vendors import FIRST, Vendor, vendor_of
 
@@ -20,7 +20,7 @@ def barred(demand: Demand, offer: GpuOffer, site: Site) -> Candidate | None:
     vendors = {o.gpu.vendor for o in site.gpus}
     if offer.gpu.identifier in demand.passed_over:
         return refused(
-            demand, whole(offer), 1, without("host with what it needs", "absent"), passed=0
+            demand, whole(offer), 1, gate_of("host with what it needs", "absent"), passed=0
         )
     gate = _gate(demand, offer.gpu, alone=len(vendors) == 1)
     return refused(demand, whole(offer), 1, gate, passed=0) if gate else None
@@ -47,11 +47,11 @@ def _gate(demand: Demand, gpu: Gpu, *, alone: bool) -> tuple[Shortfall, ...]:
         return ()
     maker = vendor_of(gpu.vendor)
     if maker.kinds is not None and demand.kind not in maker.kinds:
-        return without(f"{demand.kind} is planned on {maker.title} GPUs", "absent")
+        return gate_of(f"{demand.kind} is planned on {maker.title} GPUs", "absent")
     if not isinstance(demand.engine.source, Citation):
         said = f"source says that {demand.engine.image} is for {maker.title}"
-        return () if alone else without(said, "absent")
-    return () if _build(demand, gpu) else without(_image(demand, gpu, maker), "absent")
+        return () if alone else gate_of(said, "absent")
+    return () if _build(demand, gpu) else gate_of(_image(demand, gpu, maker), "absent")
 
 
 def _image(demand: Demand, gpu: Gpu, maker: Vendor) -> str:

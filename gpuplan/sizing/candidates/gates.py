@@ -9,9 +9,9 @@ from gpuplan.plan.model import Flip, Parallelism, Shortfall
 from gpuplan.sizing.ask.demand import Demand
 from gpuplan.sizing.candidates.choose import Candidate
 from gpuplan.sizing.hardware.devices import Device
-from gpuplan.sizing.hardware.measured import without
+from gpuplan.sizing.hardware.measured import gate_of
 
-NO_FABRIC = without("platform.fabric", "unstated")
+NO_FABRIC = gate_of("platform.fabric", "unstated")
 
 
 def refused(

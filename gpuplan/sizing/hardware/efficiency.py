@@ -15,7 +15,7 @@ from pathlib import Path
 from gpuplan.catalog.model import Fact, Gpu
 from gpuplan.plan.model import Shortfall
 from gpuplan.sizing.evidence.formula import Quantity
-from gpuplan.sizing.hardware.measured import NotMeasured, lacking, taken, without
+from gpuplan.sizing.hardware.measured import NotMeasured, gate_of, lacking, taken
 from gpuplan.sizing.hardware.reached import reached
 from gpuplan.vendors import VENDORS
 
@@ -185,7 +185,7 @@ def unsupported(gpu: Gpu, precision: str, engine: str = "") -> tuple[Shortfall, 
     widens its weights, or for which no engine has kernels."""
     maker = VENDORS.get(gpu.vendor)
     if maker and not maker.computes(precision, gpu.architecture):
-        return without(f"{precision} kernels for {maker.title}'s {gpu.architecture}", "absent")
+        return gate_of(f"{precision} kernels for {maker.title}'s {gpu.architecture}", "absent")
     capability = float(gpu.compute_capability) if gpu.compute_capability else None
     if capability is not None and capability < OLDEST.get(engine, 0.0):
         return _capability(engine, OLDEST[engine], capability)
@@ -194,7 +194,7 @@ def unsupported(gpu: Gpu, precision: str, engine: str = "") -> tuple[Shortfall, 
     needed = _CAPABILITY[precision]
     if capability is not None and capability < needed:
         return _capability(precision, needed, capability)
-    return () if peak(gpu, precision) else without(f"{precision} peak", "unknown")
+    return () if peak(gpu, precision) else gate_of(f"{precision} peak", "unknown")
 
 
 def _capability(what: str, needed: float, capability: float) -> tuple[Shortfall, ...]:

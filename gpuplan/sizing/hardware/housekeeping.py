@@ -4,10 +4,13 @@ as there are such (docs/decisions/0025-host-cores-where-gpus-are-not.md)."""
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from gpuplan.inventory.cores import cores
-from gpuplan.inventory.v1 import HostSpec
 from gpuplan.plan import window
+
+if TYPE_CHECKING:
+    from gpuplan.inventory.v1 import HostSpec
 
 
 def kept_cores(spec: HostSpec) -> Mapping[int, int]:

@@ -4,15 +4,18 @@ guests are pinned to it, or of the whole node, where a kubelet gives pods their 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from gpuplan.catalog.shapes import Shape
 from gpuplan.inventory.cores import cores
-from gpuplan.inventory.v1 import HostSpec
 from gpuplan.plan import window
 from gpuplan.plan.model import record
 from gpuplan.sizing.evidence.formula import Formula, Ledger, Quantity, constant
 from gpuplan.sizing.hardware.housekeeping import kept_cores
 from gpuplan.source import Origin
+
+if TYPE_CHECKING:
+    from gpuplan.inventory.v1 import HostSpec
 
 KEPT_MEMORY = Formula(window.KEPT_MEMORY, "B", "default: hosts[].hypervisor.reserved_memory")
 KEPT_BY_KUBELET = Formula(

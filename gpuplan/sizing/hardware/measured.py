@@ -52,11 +52,11 @@ def fitted(gpu: Gpu, subject: Measurements, constants: Mapping[str, float]) -> f
     return next((constants[key] for key in keys if key in constants), None)
 
 
-def without(thing: str, lack: Lack) -> tuple[Shortfall, ...]:
+def gate_of(thing: str, lack: Lack) -> tuple[Shortfall, ...]:
     """The gate of a GPU that has none of a thing, or of which nothing is known or stated of it."""
     return (Shortfall(resource=thing, requested=1.0, used=0.0, capacity=0.0, unit="1", lack=lack),)
 
 
 def lacking(subject: Measurements) -> tuple[Shortfall, ...]:
     """The gate of a GPU for which no measurements of the subject stand."""
-    return without(NAMES[subject], "unmeasured")
+    return gate_of(NAMES[subject], "unmeasured")

@@ -94,7 +94,7 @@ def test_kernels_of_another_maker_take_longer_than_those_of_their_stand_in() -> 
     factors = dict(serving.VENDOR["amd"])
     scaling = factors.pop("scaling_overhead")
     assert all(0.8 < factor < 3 for factor in factors.values())
-    assert min(factors["prompts"], factors["untuned_prompts"]) > 1
+    assert min(factors["interference"], factors["untuned_prompts"]) > 1
     assert math.prod(factors.values()) > 1
     assert scaling > max(own["scaling_overhead"] for own in serving.ENGINE.values())
 

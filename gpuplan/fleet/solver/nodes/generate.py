@@ -7,10 +7,11 @@ from collections.abc import Mapping
 from math import floor
 
 from gpuplan.fleet.solver.classes import Fleet
-from gpuplan.fleet.solver.effort import CONTENT_WORK, LEAST_GAIN, STILL, Turns, rounded_at_once
+from gpuplan.fleet.solver.effort import CONTENT_WORK, LEAST_GAIN, STILL, rounded_at_once
 from gpuplan.fleet.solver.nodes.contents import Content, NodeSite, Sites
 from gpuplan.fleet.solver.nodes.cover import Answer, Cover, HostKind
 from gpuplan.fleet.solver.nodes.pricing import Pricing
+from gpuplan.fleet.solver.nodes.turns import Turns
 
 WHOLE = 1e-6
 

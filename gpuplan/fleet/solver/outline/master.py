@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from math import ceil, gcd
 
 from gpuplan.fleet.solver.classes import Fleet
-from gpuplan.fleet.solver.effort import WAY_NODES, is_small, searched
+from gpuplan.fleet.solver.effort import SMALL, searched
 from gpuplan.fleet.solver.model import CUT_SHORT, Solved, solve, without_integers
 from gpuplan.fleet.solver.outline.formulate import (
     EPSILON,
@@ -58,9 +58,9 @@ def outline_of_ways(fleet: Fleet, demand: list[int], groups: Sequence[Group]) ->
     """The answer over all ways that workloads may run in, on top of `demand` of each class."""
     available = [chassis.available for chassis in fleet.chassis]
     items = sum(demand) + sum(g.number * max(sum(w.values()) for w in g.ways) for g in groups)
-    whole = is_small(items)
+    whole = items <= SMALL
     model = formulate(fleet, demand, available, whole=whole, groups=groups)
-    gap, nodes = searched(whole=whole, most=WAY_NODES)
+    gap, nodes = searched(whole=whole, ways=True)
     solved = solve(model.columns, gap=gap, nodes=nodes)
     return _read(model, solved)
 

@@ -20,7 +20,7 @@ from gpuplan.sizing.evidence.formula import constant
 from gpuplan.sizing.evidence.sheet import Scope
 from gpuplan.sizing.hardware.devices import Device, fabric_rate, quantity
 from gpuplan.sizing.hardware.domains import in_domain
-from gpuplan.sizing.hardware.measured import without
+from gpuplan.sizing.hardware.measured import gate_of
 from gpuplan.sizing.hardware.offers import Site
 from gpuplan.sizing.kinds.training import grid
 from gpuplan.sizing.kinds.training.failures import lost_share, spares
@@ -85,7 +85,7 @@ def candidates(
     more in a row are much dearer than the cheapest."""
     tables = list(evaluated(demand, site, device, engine.name))
     if not any(t.columns["gpus"].size for t in tables):
-        gate = without("heads, layers, experts and batch", "undivided")
+        gate = gate_of("heads, layers, experts and batch", "undivided")
         yield refused(demand, device, device.offer.gpus_per_node, gate, passed=SPLIT)
         return
     counts = fastest(tables)
