@@ -71,7 +71,7 @@ refitted:
 # The page's table of a peer, llm-analysis, which is installed into out/peers: without the packages
 # that it names for its command line's tables, since none of them computes.
 peers:
-	$(PYTHON) -m pip install --quiet --target out/peers --no-deps llm-analysis==0.2.2 fire termcolor
+	$(PYTHON) -m pip install --quiet --upgrade --target out/peers --no-deps llm-analysis==0.2.2 fire termcolor
 	PYTHONPATH=.:out/peers $(PYTHON) bench/peers.py $(POINTS) > docs/accuracy/peers.md
 
 # Surfaces of measured kernels, from the tables of the wheel aiconfigurator-core, unpacked (pandas,
