@@ -29,20 +29,21 @@ from gpuplan.sizing.physics.serving.scopes import HALF_A_STEP
 ABOUT = """Constants of the serving model
 
 Overheads are seconds. `VENDOR`: factors on the constants of another maker's GPUs, `overhead` on all
-of an engine's but `scaling_overhead`, which has a value of its own, `prompts` on the kernels of
-prompts and `untuned_prompts` on those whose inputs are scaled in blocks before. `PIECE_SECONDS`:
-for which the host starts a layer of a decode step that is no single CUDA graph. `eager_seconds`:
-for which it starts the kernels of a prompt's layer with attention; `eager_experts` and
-`eager_state`: those of its experts and of linear attention, `eager_index` those of choosing tokens,
-`eager_latent`: what latent attention takes more, as parts of that; of it, tuned settings leave
-`captured`. `UNFUSED_SECONDS`: what an exchange takes more whose norm is a kernel of its own;
-`OVERLAPPED`: the part of `sequence_overhead` that is left where the host works while the GPU does;
-`SCALED_WITHIN`: the part of `scaling_overhead` that is where other kernels scale. `FIRST_TOKEN`:
-what stands after `first_overhead` grows from nothing with the load; of what an engine's own work
-takes of it, those who start no server for each measurement see `settled`. Half of the others' part
-is there at `gathering` requests; `burst_factor` is of the requests that a closed loop starts with,
-`line_steps` of those that follow in step where answers have one length. `prompt_routing` is how
-much longer prompts of mixtures take than kernels whose tokens are routed evenly.
+of an engine's but `scaling_overhead`, which has a value of its own, `interference` on an engine's,
+`untuned_prompts` on the kernels of prompts whose inputs are scaled in blocks in shapes that nobody
+tuned. `PIECE_SECONDS`: for which the host starts a layer of a decode step that is no single CUDA
+graph. `eager_seconds`: for which it starts the kernels of a prompt's layer with attention;
+`eager_experts` and `eager_state`: those of its experts and of linear attention, `eager_index` those
+of choosing tokens, `eager_latent`: what latent attention takes more, as parts of that; of it, tuned
+settings leave `captured`. `UNFUSED_SECONDS`: what an exchange takes more whose norm is a kernel of
+its own; `OVERLAPPED`: the part of `sequence_overhead` that is left where the host works while the
+GPU does; `SCALED_WITHIN`: the part of `scaling_overhead` that is where other kernels scale.
+`FIRST_TOKEN`: what stands after `first_overhead` grows from nothing with the load; of what an
+engine's own work takes of it, those who start no server for each measurement see `settled`. Half of
+the others' part is there at `gathering` requests; `burst_factor` is of the requests that a closed
+loop starts with, `line_steps` of those that follow in step where answers have one length.
+`prompt_routing` is how much longer prompts of mixtures take than kernels whose tokens are routed
+evenly.
 """
 ENGINES = ("vllm", "sglang", "tensorrt-llm")
 Constants = Mapping[str | tuple[str, str], float]  # shared, or of an engine, a vendor, a source
@@ -87,7 +88,7 @@ VENDORS = {
     ("amd", "expert_factor"): (1.0, 0.5),
     ("amd", "overhead"): (1.5, 0.7),
     ("amd", "scaling_overhead"): (3e-5, 1.0),
-    ("amd", "prompts"): (1.5, 0.5),
+    ("amd", "interference"): (1.5, 0.5),
     ("amd", "untuned_prompts"): (1.5, 0.5),
 }
 PRIORS = (
@@ -181,7 +182,7 @@ class Points:
         engines, makers = zip(*((p.case.engine, p.case.gpu.vendor) for p in points), strict=True)
         releases = [str(p.features["version"]) for p in points]
         self.within = np.array([*map(scaled_within, engines, releases, makers)])
-        self.untuned = self.amd & ~self.within & np.array([d["scaled_inputs"] > 0 for d in decode])
+        self.untuned = np.array(["prompt_factor" in p.replica.scope for p in points])
         self.overlapped = np.array([*map(asynchronous, engines, releases)])
         self.dense = np.array([not d.get("expert_layers") for d in decode])
         self.latent = np.array([float("kv_rank" in d) for d in decode])
@@ -233,8 +234,7 @@ class Points:
             name: np.array([constants[name, e] for e in ENGINES])[self.engine[at]]
             for name in BY_ENGINE
         }
-        slow = np.where(amd, constants["amd", "prompts"], 1.0)
-        slow = slow * np.where(self.untuned[at], constants["amd", "untuned_prompts"], 1.0)
+        slow = np.where(self.untuned[at], constants["amd", "untuned_prompts"], 1.0)
         works = [
             np.maximum(((k[at, :5] * factors).sum(1) + k[at, 5]) * times, k[at, 6])
             for k, times in ((self.decode, 1.0), (self.prefill, slow), (self.full, slow))
@@ -265,7 +265,8 @@ class Points:
         pieces = constants["piece_seconds"] * self.launched[at] @ [1, 0, 1, 0] + host
         decode = np.where(self.pieced[at], np.maximum(decode, pieces), decode)
         longer = together * np.maximum(launch - decode, 0)
-        prompt = np.maximum(engine["interference"] * works[1], longer)
+        beside = engine["interference"] * np.where(amd, constants["amd", "interference"], 1.0)
+        prompt = np.maximum(beside * works[1], longer)
         stall = (1 - self.share[at] / 2) * self.stalled[at] * prompt
         output = self.output[at]
         excess = stall + output * decode - prefill  # as `latency.TOKEN` of the sizing solves it

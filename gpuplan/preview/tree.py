@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
@@ -13,22 +15,29 @@ from gpuplan.preview.sections import INDENT, KIND_MARKS, MARKS, STYLES, View
 from gpuplan.render.text import printable, width
 
 LOCK = "🔒"
+LEAST = 24  # columns for a type, beside names of any length
 
 
 @dataclass(frozen=True, slots=True)
 class _Row:
     step: Step
-    label: str
+    lead: str
     info: tuple[str, ...]
+
+    def label(self, columns: float = math.inf) -> str:
+        """The type and the lines that lead to it; without its first parts, where it is too wide."""
+        kind = printable(self.step.resource.type)
+        room = columns - width(self.lead)
+        ends = (kind[at.end() :] for at in re.finditer(r"[:/.]", kind))
+        if width(kind) > room:
+            kind = next((f"…{end}" for end in ends if width(end) < room), kind)
+        return f"{self.lead}{kind}"
 
 
 def render(comparison: Comparison, view: View | None = None) -> str:
     """The whole answer; ends with a newline."""
     view = view or View()
-    rows = [
-        _Row(s, f"{lead}{printable(s.resource.type)}", tuple(_info(s)))
-        for s, lead in _tree(comparison, view)
-    ]
+    rows = [_Row(s, lead, tuple(_info(s))) for s, lead in _tree(comparison, view)]
     below = (sections.outputs, sections.messages, sections.notes, sections.counts)
     blocks = [list(_table(rows, view)), *(list(section(comparison, view)) for section in below)]
     return "\n\n".join("\n".join(b) for b in blocks if b) + "\n"
@@ -111,14 +120,14 @@ def _table(rows: Sequence[_Row], view: View) -> Iterator[str]:
     plans = [r.step.operation if r.step.operation != "same" else "" for r in rows]
     name_width = max([4, *map(width, names)])
     plan_width = max([4, *map(len, plans)])
-    room = view.columns - 5 - 5 - name_width - plan_width
-    labels = [r.label for r in rows]
-    type_width = max([4, *(w for w in map(width, labels) if w <= room)])
+    lock = 2 + width(LOCK) if any(row.info[:1] == (LOCK,) for row in rows) else 0
+    room = max(LEAST, view.columns - 5 - 2 - name_width - 2 - plan_width - lock)
+    type_width = max([4, *(width(row.label(room)) for row in rows)])
     yield view.paint("bold", f"     {_cell('Type', type_width)}{_cell('Name', name_width)}Plan")
     for row, name, plan in zip(rows, names, plans, strict=True):
         style = STYLES[row.step.operation]
         mark = view.paint(style, f" {MARKS[row.step.operation]}")
-        body = _cell(f"{_cell(row.label, type_width)}{name}", type_width + 2 + name_width)
+        body = _cell(f"{_cell(row.label(room), type_width)}{name}", type_width + 2 + name_width)
         planned = view.paint(style, plan)
         padding = " " * (plan_width - len(plan))
         head = f"{mark}  {body}{planned}"

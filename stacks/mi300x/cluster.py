@@ -68,11 +68,11 @@ tenant_support_quota = k8s.core.v1.ResourceQuota(
     ),
     spec=k8s.core.v1.ResourceQuotaSpecArgs(
         hard={
-            "requests.amd.com/gpu": "11",
+            "requests.amd.com/gpu": "10",
             "requests.storage": "145Gi",
             # the sum over the tenant's pods, 8 more and 32 GiB for those without GPUs
-            "requests.cpu": "74",
-            "requests.memory": "2001Gi",
+            "requests.cpu": "68",
+            "requests.memory": "1822Gi",
         },
     ),
     opts=pulumi.ResourceOptions(provider=provider, depends_on=[tenant_support_namespace]),

@@ -118,14 +118,30 @@ def site(queued: Kube) -> Iterator[Callable[[Path, int], list[Object]]]:
     queued.sweep([*own])
 
 
-LLAMA = ROOT / "stacks" / "llama-405b"
 FIRST = ["reader-nodes-0", "reader-nodes-0-1"]
 SECOND = ["reader-nodes-1", "reader-nodes-1-1"]
 
 
-def test_a_service_gets_whole_groups(queued: Kube, site: Any) -> None:
+@pytest.fixture(scope="module")
+def llama(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The stack of a service that needs two replicas, of two nodes with 4 GPUs each."""
+    folder = tmp_path_factory.mktemp("llama")
+    text = (ROOT / "examples" / "llama-405b.yaml").read_text("utf-8")
+    usual = "requests_per_second: {mean: 0.6, peak: 1.2}"
+    assert usual in text
+    manifest = folder / "m.yaml"
+    more = "requests_per_second: {mean: 0.84, peak: 1.68}"
+    manifest.write_text(text.replace(usual, more), "utf-8")
+    assert main(["compile", str(manifest), "-o", str(folder / "out")]) == 0
+    stack = folder / "out" / "llama-405b"
+    (service,) = read_plan(stack).workloads
+    assert (service.replicas, service.nodes_per_replica, service.gpus_per_node) == (2, 2, 4)
+    return stack
+
+
+def test_a_service_gets_whole_groups(queued: Kube, site: Any, llama: Path) -> None:
     """GPUs for one group and a half: one group runs, of the other no pod does."""
-    objects = site(LLAMA, 12)
+    objects = site(llama, 12)
     assert settled(lambda: len(bound(queued)), 2) == 2
     assert bound(queued) in (FIRST, SECOND)
     waiting = [p for p in pods(queued) if not p["spec"].get("nodeName")]
@@ -136,8 +152,10 @@ def test_a_service_gets_whole_groups(queued: Kube, site: Any) -> None:
     assert settled(lambda: bound(queued), FIRST + SECOND) == FIRST + SECOND
 
 
-def test_pods_are_those_that_simulations_take_for_them(queued: Kube, site: Any) -> None:
-    objects = site(LLAMA, 16)
+def test_pods_are_those_that_simulations_take_for_them(
+    queued: Kube, site: Any, llama: Path
+) -> None:
+    objects = site(llama, 16)
     assert settled(lambda: bound(queued), FIRST + SECOND) == FIRST + SECOND
     real = {p["metadata"]["name"]: p for p in pods(queued)}
     for stand_in in (p.tree for p in groups.pods(objects)):
@@ -148,9 +166,9 @@ def test_pods_are_those_that_simulations_take_for_them(queued: Kube, site: Any) 
         assert pod["spec"]["nodeSelector"].items() >= stand_in["spec"]["nodeSelector"].items()
 
 
-def test_a_group_that_loses_a_pod_comes_anew(queued: Kube, site: Any) -> None:
+def test_a_group_that_loses_a_pod_comes_anew(queued: Kube, site: Any, llama: Path) -> None:
     """A part of a replica serves nothing; the other replica goes on."""
-    site(LLAMA, 16)
+    site(llama, 16)
     assert settled(lambda: bound(queued), FIRST + SECOND) == FIRST + SECOND
     before = identities(queued)
     queued.kubectl("delete", "pod", "reader-nodes-1-1", "--namespace=llama-405b-legal")

@@ -162,6 +162,19 @@ def test_lines_fit_the_terminal() -> None:
         assert [line for line in table if width(line) > 80] == []
 
 
+def test_types_that_are_too_wide_lose_their_beginning_and_columns_stay_aligned() -> None:
+    name = "a-name-of-thirty-six-characters-long"
+    policy = resource("kubernetes:networking.k8s.io/v1:NetworkPolicy", name)
+    assert (
+        shown(preview(claim(protect=True), policy)).partition("\n\n")[0]
+        == """\
+     Type                       Name                                  Plan
+ +   pulumi:pulumi:Stack        shop-dev                              create
+ +   ├─ …PersistentVolumeClaim  models                                create  🔒
+ +   └─ …io/v1:NetworkPolicy    a-name-of-thirty-six-characters-long  create"""
+    )
+
+
 def test_names_cannot_drive_the_terminal() -> None:
     evil = "\x1b[2Jname\u202e\n\x07"
     found = resource("my:app:App", evil, {"key\x1b": evil + HOSTILE}, custom=False)

@@ -11,13 +11,13 @@ from gpuplan.accuracy.reckon import Ends
 
 WIDTHS: dict[str, dict[str, tuple[Ends, Ends]]] = {
     "time_per_output_token": {
-        "usual settings, dense": ((-0.9836, 0.9836), (-0.7606, 0.7606)),
-        "usual settings, mixture": ((-1.339, 1.339), (-1.131, 1.131)),
-        "usual settings, amd": ((-1.037, 1.037), (-0.9809, 0.9809)),
+        "usual settings, dense": ((-0.9801, 0.9801), (-0.7496, 0.7496)),
+        "usual settings, mixture": ((-1.322, 1.322), (-1.118, 1.118)),
+        "usual settings, amd": ((-1.132, 1.132), (-0.97, 0.97)),
     },
     "time_to_first_token": {
-        "usual settings, dense": ((-1.027, 1.027), (-0.7562, 0.7562)),
-        "usual settings, mixture": ((-1.114, 1.114), (-0.9135, 0.9135)),
-        "usual settings, amd": ((-1.385, 1.385), (-1.243, 1.243)),
+        "usual settings, dense": ((-1.029, 1.029), (-0.7622, 0.7622)),
+        "usual settings, mixture": ((-1.101, 1.101), (-0.9395, 0.9395)),
+        "usual settings, amd": ((-1.328, 1.328), (-1.163, 1.163)),
     },
 }

@@ -1,5 +1,5 @@
 """What a release of an engine does on the host, or in more kernels than another: sums over GPUs,
-inputs that are scaled, AMD's prompts, and how far vLLM's host works while the GPU does.
+inputs that are scaled, and how far vLLM's host works while the GPU does.
 
 Both add an exchange of tensor parallelism to the residual and norm it in one kernel of FlashInfer's
 on Hopper and data-center Blackwell, by default. SGLang: of architectures that are on a list,
@@ -149,19 +149,6 @@ def scaled(service: Service, each: Quantity) -> Quantity:
         return each
     cited = f"{each.source}; a part where other kernels scale, {calibration.SOURCE}"
     return constant(each.value * calibration.SCALED_WITHIN, each.unit, cited)
-
-
-def slower_prompts(service: Service, scaled_inputs: Quantity) -> Scope:
-    """How many times as long prompts take on a maker's GPUs as tables of others' kernels say; {}
-    of GPUs that have tables."""
-    vendor = service.device.gpu.vendor
-    constants = calibration.VENDOR.get(vendor, {})
-    if not constants:
-        return {}
-    untuned = scaled_inputs.value and not scaled_within(service.engine, service.release, vendor)
-    factor = constants["prompts"] * (constants["untuned_prompts"] if untuned else 1.0)
-    cited = f"{calibration.SOURCE}, {vendor}"
-    return {"prompt_factor": constant(factor, "1", cited)}
 
 
 def _numbers(release: str) -> Release | None:

@@ -33,10 +33,10 @@ from gpuplan.sizing.physics.serving import declared
 from gpuplan.sizing.physics.serving.latency import CLOSED, LENGTHS, LOOPED, MEASURED, OPEN
 from gpuplan.sizing.physics.serving.percentiles import FULLER, asks_for_fuller, with_statistics
 from gpuplan.sizing.physics.serving.pieces import pieces
+from gpuplan.sizing.physics.serving.products import slower_prompts
 from gpuplan.sizing.physics.serving.releases import (
     overlapped,
     scaled,
-    slower_prompts,
     unfused,
 )
 from gpuplan.sizing.physics.serving.scopes import (
