@@ -2,7 +2,7 @@
 PYTHON ?= $(if $(wildcard .venv/bin/python),.venv/bin/python,python3)
 EXAMPLES = $(sort $(wildcard examples/*.yaml))
 
-.PHONY: check format lint types contracts test generate examples efficiencies calibrate anchors accuracy refitted widths submissions references engines engines-full operators kubelet nova engine-parsers engine-arguments generated cluster guest pulumi-up catalog ansible apptainer bench packed orders mutants torture audit
+.PHONY: check format lint types contracts test generate examples efficiencies calibrate anchors accuracy refitted widths peers submissions references engines engines-full operators kubelet nova engine-parsers engine-arguments generated cluster guest pulumi-up catalog ansible apptainer bench packed orders mutants torture audit
 
 check: lint types contracts test
 
@@ -50,7 +50,7 @@ examples:
 # predictions (numpy), and then the page that says how far off those are, with a table of what
 # constants that were fitted again leave and one of how far two sources are apart (`make refitted`).
 # On one thread each: of several, on a busy machine, most wait for each other.
-anchors accuracy refitted efficiencies calibrate widths: export OMP_NUM_THREADS = 1
+anchors accuracy refitted efficiencies calibrate widths peers: export OMP_NUM_THREADS = 1
 POINTS ?= $(wildcard ../shared/data/accuracy/*_public*.csv bench/points/*_public*.csv)
 anchors:
 	$(PYTHON) -m gpuplan accuracy $(POINTS) --alone --calibrate gpuplan/sizing/data/anchors
@@ -67,6 +67,12 @@ refitted:
 	PYTHONPATH=. $(PYTHON) bench/unseen_rates.py $(POINTS) > docs/accuracy/refitted_rates.md
 	PYTHONPATH=. $(PYTHON) bench/sources.py $(SERVED) > docs/accuracy/apart.md
 	PYTHONPATH=. $(PYTHON) bench/sources_rates.py $(POINTS) > docs/accuracy/apart_rates.md
+
+# The page's table of a peer, llm-analysis, which is installed into out/peers: without the packages
+# that it names for its command line's tables, since none of them computes.
+peers:
+	$(PYTHON) -m pip install --quiet --upgrade --target out/peers --no-deps llm-analysis==0.2.2 fire termcolor
+	PYTHONPATH=.:out/peers $(PYTHON) bench/peers.py $(POINTS) > docs/accuracy/peers.md
 
 # Surfaces of measured kernels, from the tables of the wheel aiconfigurator-core, unpacked (pandas,
 # pyarrow, scipy); then the constants of the serving model, which hold for these surfaces (scipy).

@@ -105,6 +105,7 @@ PACKAGES = {
         ("gpuplan/policy",), ("tests/policy", "tests/inventory/test_allocations.py"), stacks=True
     ),
 }
+TOLD = 10  # mutants after which it is told how many were noticed
 HEAD = (
     f"{'':<26}{'mutants':>9}{'killed':>8}{'timed out':>11}{'survived':>10}{'':>8}"
     f"{'same':>6}{'counted too':>13}"
@@ -247,7 +248,13 @@ def _attempts(
             if same or outcome != "killed":
                 wrong = same and outcome != "same"
                 _tell(mutant, code, outcome, f"{len(outcomes)} of {len(wanted)}", wrong=wrong)
-        print(f"{len(wanted)} mutants in {time.monotonic() - started:.0f} s", file=sys.stderr)
+            if len(outcomes) % TOLD == 0 or len(outcomes) == len(wanted):
+                counts = ", ".join(f"{n} {o}" for o, n in Counter(o for _, o in outcomes).items())
+                seconds = time.monotonic() - started
+                print(
+                    f"{len(outcomes)} of {len(wanted)} in {seconds:.0f} s: {counts}",
+                    file=sys.stderr,
+                )
     return outcomes
 
 

@@ -34,8 +34,8 @@ if config.get_bool("installGpuOperator") is not False:
         value_yaml_files=[pulumi.FileAsset("helm/10-gpu-operator/values.yaml")],
         # the chart's hook that upgrades its definitions needs it
         disable_openapi_validation=True,
-        # 600 s and 30 s for each of 5 GPU nodes
-        timeout=750,
+        # 600 s and 30 s for each of 7 GPU nodes
+        timeout=810,
         opts=pulumi.ResourceOptions(provider=cluster.provider, depends_on=[gpu_operator_namespace]),
     )
     installed.append(gpu_operator)
@@ -61,8 +61,8 @@ if config.get_bool("installAwsEfaK8SDevicePlugin") is not False:
         version="v0.5.30",
         repository_opts=k8s.helm.v3.RepositoryOptsArgs(repo="https://aws.github.io/eks-charts"),
         value_yaml_files=[pulumi.FileAsset("helm/20-aws-efa-k8s-device-plugin/values.yaml")],
-        # 600 s and 30 s for each of 5 GPU nodes
-        timeout=750,
+        # 600 s and 30 s for each of 7 GPU nodes
+        timeout=810,
         opts=pulumi.ResourceOptions(
             provider=cluster.provider,
             depends_on=[aws_efa_k8s_device_plugin_namespace],

@@ -77,11 +77,11 @@ tenant_sales_quota = k8s.core.v1.ResourceQuota(
     ),
     spec=k8s.core.v1.ResourceQuotaSpecArgs(
         hard={
-            "requests.nvidia.com/gpu": "33",
+            "requests.nvidia.com/gpu": "49",
             "requests.storage": "1499Gi",
             # the sum over the tenant's pods, 8 more and 32 GiB for those without GPUs
-            "requests.cpu": "332",
-            "requests.memory": "1357Gi",
+            "requests.cpu": "492",
+            "requests.memory": "1997Gi",
         },
     ),
     opts=pulumi.ResourceOptions(provider=provider, depends_on=[tenant_sales_namespace]),

@@ -193,7 +193,7 @@ k8s.batch.v1.Job(
         template=k8s.core.v1.PodTemplateSpecArgs(
             metadata=k8s.meta.v1.ObjectMetaArgs(
                 labels=full_8b_labels,
-                annotations={"gpuplan.dev/config": "3c191fbf"},
+                annotations={"gpuplan.dev/config": "6bfbbb64"},
             ),
             spec=k8s.core.v1.PodSpecArgs(
                 service_account_name="full-8b",
@@ -494,7 +494,7 @@ k8s.batch.v1.Job(
         template=k8s.core.v1.PodTemplateSpecArgs(
             metadata=k8s.meta.v1.ObjectMetaArgs(
                 labels=lora_70b_labels,
-                annotations={"gpuplan.dev/config": "ea21270e"},
+                annotations={"gpuplan.dev/config": "9af45592"},
             ),
             spec=k8s.core.v1.PodSpecArgs(
                 service_account_name="lora-70b",

@@ -189,7 +189,7 @@ k8s.batch.v1.Job(
         template=k8s.core.v1.PodTemplateSpecArgs(
             metadata=k8s.meta.v1.ObjectMetaArgs(
                 labels=pretrain_labels,
-                annotations={"gpuplan.dev/config": "a12c1a75"},
+                annotations={"gpuplan.dev/config": "08d4797e"},
             ),
             spec=k8s.core.v1.PodSpecArgs(
                 service_account_name="pretrain",

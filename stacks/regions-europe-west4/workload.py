@@ -171,7 +171,7 @@ k8s.batch.v1.Job(
         template=k8s.core.v1.PodTemplateSpecArgs(
             metadata=k8s.meta.v1.ObjectMetaArgs(
                 labels=tune_labels,
-                annotations={"gpuplan.dev/config": "7725d8e1"},
+                annotations={"gpuplan.dev/config": "47913b4a"},
             ),
             spec=k8s.core.v1.PodSpecArgs(
                 service_account_name="tune",

@@ -56,7 +56,7 @@ MLPERF = {
     "source_repo": "mlcommons/training_results_v5.0",
     "source_path": "NVIDIA/results/eos-dfw_n64_ngc25.01_nemo/llama31_405b/",
 }
-SOURCED = ("id", "hf_id", "source_repo", "source_path", *COLUMNS)
+SOURCED = ("id", "hf_id", "source_repo", "source_path", "locator", *COLUMNS)
 
 
 def point(folder: Path, row: dict[str, str], **changes: str) -> Point:
@@ -194,6 +194,17 @@ def test_old_releases_counted_attention_twice_and_none_in_fine_tuning(tmp_path: 
             for m in ("tokens_per_s_per_gpu", "model_tflops_per_gpu")
         )
         assert 1e3 * flop / rate == pytest.approx(counted, rel=0.01)
+
+
+def test_stages_that_a_table_leaves_out_are_those_of_its_scripts(tmp_path: Path) -> None:
+    """NeMo's fine-tuning of 24.07, whose table has no column for virtual stages."""
+    row = NEMO | {"model": "llama2-13b", "seq_len": "4096", "tp": "1", "pp": "4", "n_gpus": "8"}
+    row |= {"method": "sft", "batch": "1", "global_batch": "32", "locator": "llama2-13b sft"}
+    said = formula(tmp_path, row, notes="VP=1")
+    assert said < formula(tmp_path, row, notes="VP=1", source_repo="NVIDIA/NeMo")
+    assert formula(tmp_path, row, notes="VP=10") == pytest.approx(
+        formula(tmp_path, row, notes="VP=1", source_repo="NVIDIA/NeMo")
+    )
 
 
 @pytest.mark.parametrize(

@@ -36,9 +36,9 @@ CONSTANTS: dict[str, float] = {
     "excess.flux": 1.069,
     "excess.sd": 1.036,
     "excess.gpt3": 1.046,
-    "excess.llama2-70b": 1.113,
-    "excess.llama3.1-8b": 1.054,
-    "excess.llama3.1-405b": 0.9819,
-    "samples.nvfp4": 1.069,
+    "excess.llama2-70b": 1.115,
+    "excess.llama3.1-8b": 1.049,
+    "excess.llama3.1-405b": 0.9962,
+    "samples.nvfp4": 1.075,
     "software.tinygrad": 6.432,
 }

@@ -52,31 +52,38 @@ STRETCH: dict[str, dict[str, dict[int, float]]] = {
     },
     "time_to_train": {
         "": {
-            1: 1.27,
-            2: 1.43,
+            1: 1.32,
+            2: 1.46,
+            3: 1.0,
         },
     },
     "training_step": {
+        "fms-fsdp": {
+            1: 1.13,
+        },
         "megatron-bridge": {
-            3: 1.52,
+            2: 1.05,
+            3: 1.12,
         },
         "mlperf": {
-            0: 1.12,
-            2: 1.1,
-            3: 1.13,
+            0: 1.28,
+            1: 1.11,
+            2: 1.13,
+            3: 1.06,
         },
         "torchtitan": {
             1: 1.18,
-            5: 1.24,
+            5: 1.2,
         },
         "trainer": {
-            3: 1.02,
-            5: 1.03,
+            1: 1.03,
+            5: 1.04,
         },
     },
     "training_step_mixture": {
         "megatron-bridge": {
-            1: 1.1,
+            1: 1.07,
+            4: 1.06,
         },
     },
 }

@@ -68,6 +68,7 @@ def throughput(case: Case) -> Reckoned | str:
     )
 
 
+AGED = ("age", 4.0)  # releases, of two months, after which software tells less of its hardware
 _LOAD = (
     ("log_length", 2.0),
     ("log_micro", 1.0),
@@ -95,8 +96,8 @@ def _terms(more: float = 1.0) -> tuple[Term, ...]:
     sizes = (("log_hidden", 1.5), ("log_tokens", 2.0), ("log_length", 2.0))
     return (
         term(0.028, "framework model"),
-        term(0.029, "framework gpu"),
-        term(0.032, "framework precision generation"),
+        term(0.029, "framework gpu", AGED),
+        term(0.032, "framework precision generation", AGED),
         term(0.039, "framework model generation", *_LOAD),
         term(0.069, "framework gpu family", *_LAYOUT, ("log_parameters", 2.0)),
         term(0.045, "framework method", *sizes),

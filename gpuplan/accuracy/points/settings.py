@@ -22,6 +22,12 @@ TRAINER_STEPS = 8  # micro-batches of a step on each GPU in the HF Trainer's poi
 TRAINER_RANK = 64
 TITAN = "torchtitan"
 SAMPLE = 256.0  # tokens of a packed sample of fine-tuning, of SQuAD's order
+# NeMo 24.07's table of fine-tuning has no column for virtual stages; its own scripts state them:
+# NVIDIA/NeMo-Framework-Launcher, examples/peft/llama/h100: 13b_1node.sh, 70b_2node.sh (26e42fa9).
+INTERLEAVED = {
+    ("NVIDIA/NeMo", "llama2-13b sft"): 10,
+    ("NVIDIA/NeMo", "llama2-70b sft"): 20,
+}
 # The releases of Megatron-Bridge, in steps of about two months.
 RELEASES = {"25.09": 0.0, "25.11": 1.0, "26.02": 2.0, "26.04": 3.0, "26.06": 4.0, "26.08": 4.5}
 
@@ -75,14 +81,13 @@ def _stated(case: Case, name: str) -> Setting:
     tensor, pipeline, context, expert = (
         max(1, int(case.number(c, 1))) for c in ("tp", "pp", "cp", "ep")
     )
-    stages = re.search(r"VP=(\d+)", case.row["notes"])
     division = Division(
         gpus,
         _sharding(case, gpus),
         _recompute(case),
         tensor=tensor,
         pipeline=pipeline,
-        virtual=int(stages[1]) if stages and pipeline > 1 else 1,
+        virtual=_virtual(case) if pipeline > 1 else 1,
         context=context,
         expert=expert,
     )
@@ -105,6 +110,14 @@ def _stated(case: Case, name: str) -> Setting:
         eager=eager(case, name),
         attended=_attended(case, name),
     )
+
+
+def _virtual(case: Case) -> int:
+    """Stages of a GPU in a pipeline: those of `INTERLEAVED`, else what notes say."""
+    row = case.row
+    known = INTERLEAVED.get((row.get("source_repo", ""), row.get("locator", "")))
+    stages = re.search(r"VP=(\d+)", row["notes"])
+    return known or (int(stages[1]) if stages else 1)
 
 
 def _recompute(case: Case) -> Recompute:

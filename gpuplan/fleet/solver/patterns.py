@@ -72,8 +72,9 @@ class Geometry:
 
     def _drop(self, state: int, part: int, start: int | None) -> int:
         taken, counts = self.states[state]
-        given = 0 if start is None else units(self.parts[part], start)
-        return self._id((taken & ~given, _with(counts, part, -1)))
+        if start is not None:
+            taken &= ~units(self.parts[part], start)
+        return self._id((taken, _with(counts, part, -1)))
 
     def _id(self, state: Filling) -> int:
         known = self._ids.get(state)

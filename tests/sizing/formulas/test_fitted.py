@@ -13,7 +13,7 @@ from gpuplan.sizing.data.serving_memory import BLOCK_TOKENS, ENGINE_BYTES, INTER
 
 # Of training steps, by the first part of the name: least, most.
 RATES = "compute attention expert foundry_attention"
-EXPOSED = "tensor dispatch remote gradients hidden bubble"
+EXPOSED = "dispatch remote gradients hidden bubble"
 SECONDS = "hop step scale host dequantize"
 FACTORS = (
     "cast routing capability superchip gpu mlperf mlperf_late release release_mixture graphs "
@@ -25,7 +25,12 @@ RANGES = {
     **dict.fromkeys(SECONDS.split(), (0.0, 0.01)),
     **dict.fromkeys(FACTORS.split(), (0.75, 1.5)),
     "host.graphs": (0.5, 1.0),
-    "operands": (1.75, 2.65),  # more than once, for the gradients' sake
+    "host.full": (0.0, 0.012),  # DeepSpeed's, of every layer
+    "tensor": (0.0, 1.25),  # whole, over links of whose peak collectives reach four fifths
+    "capability.10.3.nvfp4": (2 / 3, 1.0),  # its peak is half as high again as B200's
+    "logits": (8.0, 50.0),  # in bf16 each once, in fp32 by a kernel an operation
+    "adapters": (1.0, 5.0),  # one pass; all reads and writes of adapters on all products
+    "operands": (1.5, 2.65),  # more than once, for the gradients' sake
     "trainer": (1.0, 2.0),
     "trainer_adapter": (1.0, 2.0),
     "trainer_parallel": (1.0, 2.0),

@@ -20,6 +20,7 @@ from gpuplan.sizing.physics.training.speed import (
     slower,
     supported,
     traits,
+    weight_traffic,
 )
 from tests.support.models import transformer
 from tests.support.sizing_cases import offer
@@ -119,6 +120,43 @@ def test_the_rates_of_a_plain_run() -> None:
     assert plain["expert_compute"] == KNOWN["expert.bf16"]
     assert plain["host_seconds"] == KNOWN["host.full"]
     assert plain["slower"] == KNOWN["trainer"]
+
+
+@pytest.mark.parametrize(
+    ("changes", "bytes_each"),
+    [
+        ({}, 2 * 2 + 2 * 4),  # read twice in bf16, and an fp32 gradient read and written
+        ({"framework": "megatron-bridge"}, 2 * 2 + 2 * 2),
+        ({"framework": "mlperf", "precision": "fp8"}, 2 * 1 + 2 * 2),
+        ({"framework": "mlperf", "precision": "nvfp4"}, 2 * (0.5 + 1 / 16) + 2 * 2),
+        ({"adapter": True}, 2 * 2),
+        ({"adapter": True, "precision": "fp8"}, 2 * 1),
+    ],
+)
+def test_a_micro_batch_reads_weights_and_adds_to_gradients(
+    changes: dict[str, object], bytes_each: float
+) -> None:
+    assert weight_traffic(of(**changes)) == pytest.approx(bytes_each)
+
+
+@pytest.mark.parametrize(
+    ("changes", "early"),
+    [
+        ({"framework": "megatron-bridge", "release": 1.0}, True),
+        ({"framework": "megatron-bridge", "release": 2.0}, False),
+        ({"framework": "mlperf", "release": LATE}, True),
+        ({"framework": "mlperf", "release": 6.0}, False),
+        ({"framework": "torchtitan"}, False),
+    ],
+)
+def test_blackwell_had_slower_kernels_of_attention_at_first(
+    changes: dict[str, object], early: bool
+) -> None:
+    rate = factors(of(generation="blackwell", capability="", **changes), KNOWN)
+    slower = KNOWN["attention.early"] if early else 1.0
+    assert rate["attention_compute"] == pytest.approx(KNOWN["attention.blackwell"] * slower)
+    old = factors(of(**changes), KNOWN)
+    assert old["attention_compute"] == KNOWN["attention.hopper"], "Hopper's were known"
 
 
 def test_low_precision_is_faster_and_casts() -> None:

@@ -9,7 +9,6 @@ from gpuplan.models.model import Transformer
 from gpuplan.plan.model import Fabric
 from gpuplan.sizing.calibration.anchors import Anchors
 from gpuplan.sizing.calibration.trained import Subject
-from gpuplan.sizing.data.training_speed import SOURCE
 from gpuplan.sizing.evidence.formula import Quantity, constant
 from gpuplan.sizing.evidence.intervals import Factors
 from gpuplan.sizing.evidence.sheet import Scope, Sheet, floats
@@ -22,6 +21,7 @@ from gpuplan.sizing.physics.training import speed
 from gpuplan.sizing.physics.training.division import Method
 
 FRAMEWORK_OF = {"axolotl": "trainer"}  # what an engine of the catalogue runs
+WEIGHTS = "weights read forward and backward, gradients added to where they train"
 PLAIN = "bare"  # the memory of a framework that nobody measured: of libraries that allocate little
 
 
@@ -92,7 +92,7 @@ def prepare(
     scope = {**shapes.inputs(model), **widths.inputs(model), **speed.scope(of), **memory}
     scope |= {
         "trained_passes": constant(trained, "1", "forward and backward; adapters leave one out"),
-        "weight_traffic": constant(4.0 if method.adapter else 14.0, "B", SOURCE),
+        "weight_traffic": constant(speed.weight_traffic(of), "B", WEIGHTS),
         "tensor_parallel_size": constant(1, "1", "data-parallel ranks hold whole layers"),
         "bandwidth": quantity(gpu.memory_bytes_per_s),
         "bf16_peak": quantity(gpu.peak_bf16),

@@ -18,7 +18,16 @@ from gpuplan.sizing.hardware.measured import NotMeasured, generation, lacking
 GENERATIONS = frozenset(name.split(".")[1] for name in CONSTANTS if name.startswith("compute."))
 LATE = 5.1  # the MLPerf round that brought new kernels for Blackwell
 DISPATCHED = 3.0  # its release (26.04) that dispatches to other nodes once a node on all GPUs
+# Its first release (26.02) on cuDNN 9.17, whose attention reaches 0.53 of a GB200's peak, forward
+# and backward at 8,192 tokens, where 9.10 to 9.13 reach 0.445 of a B200's (NVIDIA/cudnn-frontend,
+# benchmark/sdpa_benchmark_training, commits b372d39 and 0b1577c). That no earlier one has it is
+# inferred from dates.
+CUDNN_9_17 = 2.0
+# Where Megatron's gradients are summed in bf16 (Megatron-Bridge, perf_recipes/_common.py, commit
+# 067f987d; NeMo-Framework-Launcher, examples/training: `grad_sync_dtype=bf16`), elsewhere in fp32.
+BF16_GRADIENTS = frozenset({"megatron-bridge", "mlperf"})
 GRAPHS = 4.0  # the release of Megatron-Bridge (26.06) that brought grouped kernels and graphs
+NVFP4_BYTES = 0.5 + 1 / 16  # a weight, and one scale of 8 bits for 16 of them
 MIDDLE_ROUND = 5.0  # the round of MLPerf Training that the constants are of
 MIDDLE = 3.0  # the release (26.04) that the constants are of
 
@@ -111,11 +120,13 @@ def factors(of: Traits, c: Mapping[str, float] = CONSTANTS) -> dict[str, float]:
     return {
         "compute": c[f"compute.{name}.{low}"] * faster * higher,
         "bf16_compute": c[f"compute.{name}.bf16"] * faster,
-        "attention_compute": c[f"attention.{name}"] * faster * old,
+        "attention_compute": c[f"attention.{name}"] * faster * old * _attention(of, c),
         "operand_factor": c[f"operands.{name}"] * cast,
         "elementwise_bytes": c["elementwise"] * (c["elementwise_mixture"] if of.mixture else 1.0),
         "expert_compute": c["expert.bf16" if low == "bf16" else "expert"],
         "routing_factor": c["routing"],
+        "logits_bytes": c["logits"],
+        "adapter_factor": c["adapters"],
         "mamba_bytes": c["mamba"],
         "streams_factor": c["streams"],
         "tensor_exposed": c["tensor"],
@@ -134,6 +145,22 @@ def factors(of: Traits, c: Mapping[str, float] = CONSTANTS) -> dict[str, float]:
         "host_seconds": host,
         "slower": slower(of, c),
     }
+
+
+def weight_traffic(of: Traits) -> float:
+    """Bytes a weight and micro-batch: it is read forward and backward in its precision, and its
+    gradient read and written, where it trains."""
+    read = 2 * {"bf16": 2.0, "nvfp4": NVFP4_BYTES}.get(of.precision, 1.0)
+    if of.adapter:
+        return read
+    return read + 2 * (2.0 if of.framework in BF16_GRADIENTS else 4.0)
+
+
+def _attention(of: Traits, c: Mapping[str, float]) -> float:
+    """Of the rate of Blackwell's newest kernels of attention, what the release's have."""
+    newest = {"megatron-bridge": of.release >= CUDNN_9_17, "mlperf": of.release > LATE}
+    old = of.generation == "blackwell" and not newest.get(of.framework, True)
+    return c["attention.early"] if old else 1.0
 
 
 def slower(of: Traits, c: Mapping[str, float]) -> float:
@@ -190,6 +217,7 @@ def doubt(of: Traits) -> Factors:
 
 UNITS = {
     "elementwise_bytes": "B",
+    "logits_bytes": "B",
     "mamba_bytes": "B",
     "context_bytes": "B",
     "hop_overhead": "s",

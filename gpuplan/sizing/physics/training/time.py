@@ -55,6 +55,16 @@ _PRODUCTS = sheet("""
         / (bf16_peak * attention_compute * model_shards)
         # causal scores and values; the backward pass takes 2.5 of the forward one
 """)
+_LOGITS = sheet("""
+    logits_seconds: s = logits_bytes * vocabulary * rank_tokens * (1 + prediction_heads)
+        / (bandwidth * model_shards)
+        # the loss over the vocabulary, read and written forward and backward; fitted
+""")
+_ADAPTERS = sheet("""
+    adapter_seconds: s = adapter_factor * bf16_bytes * operand_width * rank_tokens
+        / (model_shards * bandwidth)
+        # adapters read what the products read and add to what they write, both ways; fitted
+""")
 _EXPERTS = sheet("""
     expert_seconds: s = mac_flop * routed_parameters * rank_tokens * passes
         / (peak * compute * expert_compute * model_shards)
@@ -116,8 +126,8 @@ _HOP = sheet("""
     hop_seconds: s = hop_overhead * virtual_stages  # stages that wait for another; fitted
 """)
 _LAST = sheet("""
-    last_seconds: s = last_stage * head_seconds * (pipeline_parallel_size - 1) * (1
-        - ceil(layers / pipeline_parallel_size) + floor(layers / pipeline_parallel_size))
+    last_seconds: s = last_stage * (head_seconds + logits_seconds) * (pipeline_parallel_size - 1)
+        * (1 - ceil(layers / pipeline_parallel_size) + floor(layers / pipeline_parallel_size))
         # the output layer is the last stage's alone, and the others wait for it, unless that has
         # fewer layers than they; fitted
 """)
@@ -232,7 +242,8 @@ def time(terms: Terms) -> Sheet:
     device = _TOKENS + _PRODUCTS
     for part, wanted in (
         (_EXPERTS, terms.moe),
-        (_RANK[terms.moe] + _TRAFFIC, True),
+        (_RANK[terms.moe] + _TRAFFIC + _LOGITS, True),
+        (_ADAPTERS, terms.adapter),
         (_ROUTING, terms.moe),
         (_MAMBA, terms.mamba),
         (_TENSOR, terms.tensor),

@@ -138,7 +138,7 @@ l40s_x1_hint = (
     },
 )
 
-# a100-sxm-40gb-x8: 4 × p4d.24xlarge, on-demand, in us-east-1a
+# a100-sxm-40gb-x8: 6 × p4d.24xlarge, on-demand, in us-east-1a
 a100_sxm_40gb_x8_placement = aws.ec2.PlacementGroup("a100-sxm-40gb-x8", strategy="cluster")
 a100_sxm_40gb_x8_template = aws.ec2.LaunchTemplate(
     "a100-sxm-40gb-x8",
@@ -168,7 +168,7 @@ a100_sxm_40gb_x8_group = aws.eks.NodeGroup(
         id=a100_sxm_40gb_x8_template.id,
         version=a100_sxm_40gb_x8_template.latest_version.apply(str),
     ),
-    scaling_config=aws.eks.NodeGroupScalingConfigArgs(min_size=0, desired_size=0, max_size=4),
+    scaling_config=aws.eks.NodeGroupScalingConfigArgs(min_size=0, desired_size=0, max_size=6),
     labels={
         "gpuplan.dev/stack": "eks",
         "gpuplan.dev/pool": "a100-sxm-40gb-x8",
