@@ -53,9 +53,10 @@ def test_a_run_that_cannot_end_in_time_gets_the_nearest_answer(
     assert main(["compile", manifest, "--plan-only"]) == 2
     said = " ".join(capsys.readouterr().err.split())
     assert "gpu_memory" not in said
-    assert "time_to_finish: needs 13" in said
-    assert re.search(r"`slo.finish_within: 1[34]\d d", said)
-    assert "instead of 21 d takes 1024 × h100-sxm-80gb" in said
+    needs = re.search(r"time_to_finish: needs ([\d.]+) d", said)
+    within = re.search(r"`slo.finish_within: (\d+) d` instead of 21 d takes 1024 × h100", said)
+    assert needs and within, said
+    assert 100 < float(needs[1]) <= int(within[1]) < 160
     assert "717 kW of GPUs" in said
     priced = re.search(r"at \$4,096/h, \$([\d,]+) in ([\d.]+) d, 717 kW of GPUs", said)
     assert priced is not None
