@@ -154,6 +154,8 @@ def test_cores_one_beyond_those_beside_the_gpus_are_found_with_those_that_are(
 def test_diff_speaks_of_nodes_partitions_qualities_accounts_and_jobs(tmp_path: Path) -> None:
     made = tmp_path / "slurm"
     shutil.copytree(STACKS / "slurm", made)
+    job_text = (made / "jobs/full-70b.sbatch").read_text("utf-8")
+    limit = job_text.partition("--time=")[2].partition("\n")[0]
     for file, old, new in (
         ("etc/slurm.conf", "RealMemory=707584", "RealMemory=700000"),
         ("etc/slurm.conf", "PartitionName=rest Nodes=a100-[03-04],", "PartitionName=rest Nodes="),
@@ -161,7 +163,7 @@ def test_diff_speaks_of_nodes_partitions_qualities_accounts_and_jobs(tmp_path: P
         ("accounts.sh", "quality low-preemptible Priority=5 GraceTime=30",
          "quality low-preemptible Priority=5 GraceTime=60"),
         ("etc/accounts.cfg", "Fairshare=64", "Fairshare=32"),
-        ("jobs/full-70b.sbatch", "--time=04:10:00", "--time=1-00:00:00"),
+        ("jobs/full-70b.sbatch", f"--time={limit}", "--time=1-00:00:00"),
     ):  # fmt: skip
         text = (made / file).read_text("utf-8")
         assert old in text
@@ -175,13 +177,13 @@ def test_diff_speaks_of_nodes_partitions_qualities_accounts_and_jobs(tmp_path: P
         "switch leaf-1: Nodes h100-[01-04] → h100-[01-03]",
         "QOS low-preemptible: GraceTime 30 → 60",
         "account training: Fairshare 64 → 32",
-        "job full-70b: --time 04:10:00 → 1-00:00:00",
+        f"job full-70b: --time {limit} → 1-00:00:00",
         "job labels: removed",
     ):
         assert line in shown
     tree = json.loads(render_diff(result, "json"))["stacks"][0]["objects"]
     [job] = [o for o in tree if o["name"] == "full-70b"]
-    assert job["settings"] == [{"name": "--time", "base": "04:10:00", "head": "1-00:00:00"}]
+    assert job["settings"] == [{"name": "--time", "base": limit, "head": "1-00:00:00"}]
     assert "job full\\-70b" in render_diff(result, "markdown").replace("-70b", "\\-70b")
 
 
