@@ -55,7 +55,8 @@ def test_a_run_that_cannot_end_in_time_gets_the_nearest_answer(
     assert "gpu_memory" not in said
     needs = re.search(r"time_to_finish: needs ([\d.]+) d", said)
     within = re.search(r"`slo.finish_within: (\d+) d` instead of 21 d takes 1024 × h100", said)
-    assert needs and within, said
+    assert needs is not None, said
+    assert within is not None, said
     assert 100 < float(needs[1]) <= int(within[1]) < 160
     assert "717 kW of GPUs" in said
     priced = re.search(r"at \$4,096/h, \$([\d,]+) in ([\d.]+) d, 717 kW of GPUs", said)
