@@ -237,7 +237,12 @@ def test_the_nodes_of_a_fine_tune_talk_over_efa_in_one_zone(stacks: Mapping[str,
     group = found["aws:eks/nodeGroup:NodeGroup", "a100-sxm-40gb-x8"]
     assert len(group["subnetIds"]) == 1
     assert group["instanceTypes"] == ["p4d.24xlarge"]
-    assert group["scalingConfig"] == {"minSize": 0, "desiredSize": 0, "maxSize": 4}
+    (planned,) = (
+        p for p in read_plan(stacks["example"]).node_pools if p.name == "a100-sxm-40gb-x8"
+    )
+    nodes = planned.node_count
+    assert nodes > 1
+    assert group["scalingConfig"] == {"minSize": 0, "desiredSize": 0, "maxSize": nodes}
     assert group["taints"] == [
         {"key": "nvidia.com/gpu", "value": "present", "effect": "NO_SCHEDULE"}
     ]
