@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -24,7 +23,7 @@ class _Row:
     lead: str
     info: tuple[str, ...]
 
-    def label(self, columns: float = math.inf) -> str:
+    def label(self, columns: int) -> str:
         """The type and the lines that lead to it; without its first parts, where it is too wide."""
         kind = printable(self.step.resource.type)
         room = columns - width(self.lead)
@@ -122,12 +121,13 @@ def _table(rows: Sequence[_Row], view: View) -> Iterator[str]:
     plan_width = max([4, *map(len, plans)])
     lock = 2 + width(LOCK) if any(row.info[:1] == (LOCK,) for row in rows) else 0
     room = max(LEAST, view.columns - 5 - 2 - name_width - 2 - plan_width - lock)
-    type_width = max([4, *(width(row.label(room)) for row in rows)])
+    labels = [row.label(room) for row in rows]
+    type_width = max([4, *map(width, labels)])
     yield view.paint("bold", f"     {_cell('Type', type_width)}{_cell('Name', name_width)}Plan")
-    for row, name, plan in zip(rows, names, plans, strict=True):
+    for row, label, name, plan in zip(rows, labels, names, plans, strict=True):
         style = STYLES[row.step.operation]
         mark = view.paint(style, f" {MARKS[row.step.operation]}")
-        body = _cell(f"{_cell(row.label(room), type_width)}{name}", type_width + 2 + name_width)
+        body = _cell(f"{_cell(label, type_width)}{name}", type_width + 2 + name_width)
         planned = view.paint(style, plan)
         padding = " " * (plan_width - len(plan))
         head = f"{mark}  {body}{planned}"

@@ -283,11 +283,9 @@ def engine_constants(engine: str, latent: bool, vendor: str, restarted: bool = F
             value = vendors.get(field, own[field] * vendors["overhead"])
             values[field] = value, f"{cited}, {vendor}"
     for field, factor in vendors.items():
-        if field in calibration.FACTORS:
-            values[field] = values[field][0] * factor, f"{calibration.SOURCE}, {vendor}"
-    if vendors:
-        value = own["interference"] * vendors["interference"]
-        values["interference"] = value, f"{cited}, {vendor}"
+        if field in values and not field.endswith("overhead"):
+            value, source = values[field]
+            values[field] = value * factor, f"{source}, {vendor}"
     captured = values.pop("captured")[0]
     if restarted:
         values["eager_seconds"] = values["eager_seconds"][0] * captured, f"{cited}, tuned settings"
