@@ -49,15 +49,15 @@ LEFT_OUT = {
 def answer(base: Base, change: Change) -> list[str]:
     """In lines: a plan's figures, or what is said against it."""
     try:
-        found = size(asked(base, change), SITES[base.where])
+        sized = size(asked(base, change), SITES[base.where])
     except Rejected as rejected:
         return [f"rejected {_said(d)}" for d in rejected.diagnostics]
-    if not isinstance(found, Sized):
-        return [f"refused {_said(d)}" for d in found]
-    lines = [*_lines(found.workload)]
-    lines += [f"{d.severity.value} {_said(d)}" for d in found.diagnostics]
+    if not isinstance(sized, Sized):
+        return [f"refused {_said(d)}" for d in sized]
+    lines = [*_lines(sized.workload)]
+    lines += [f"{d.severity.value} {_said(d)}" for d in sized.diagnostics]
     if not change:
-        lines += [f"{e.quantity.partition('.')[2]} = {_text(e.value)}" for e in found.evidence]
+        lines += [f"{e.quantity.partition('.')[2]} = {_text(e.value)}" for e in sized.evidence]
     return lines
 
 

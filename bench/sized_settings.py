@@ -300,8 +300,8 @@ def asked(base: Base, change: Change) -> Demand:
     for path, value in (base.change | change).items():
         _write(tree, path.split("."), value)
     text = "\n".join(f"    {name}: {json.dumps(value)}" for name, value in tree.items())
-    found = cases.wanted(text, base.engine)
-    return replace(found, others=(BRIDGE,)) if base.divided else found
+    demand = cases.wanted(text, base.engine)
+    return replace(demand, others=(BRIDGE,)) if base.divided else demand
 
 
 def _write(tree: dict[str, Any], path: list[str], value: object) -> None:
