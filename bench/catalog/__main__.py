@@ -1,6 +1,6 @@
 """Instance types and their prices, from upstream tables at pinned commits.
 
-    PYTHONPATH=bench python -m catalog CHECKOUTS [PROVIDER …]
+    python -m bench.catalog CHECKOUTS [PROVIDER …]
 
 `CHECKOUTS` is a folder with clones (bare or not) of the repositories that the modules beside this
 one name, each with the commit that they pin. The same commits give the same bytes. What the
@@ -12,8 +12,8 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from catalog import aws, azure, gcp, oci, skypilot
-from catalog.kept import with_kept
+from bench.catalog import aws, azure, gcp, oci, skypilot
+from bench.catalog.kept import with_kept
 
 DATA = Path(__file__).parents[2] / "gpuplan/catalog/data"
 PROVIDERS = {"aws": aws, "azure": azure, "gcp": gcp, "oci": oci, "skypilot": skypilot}

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from catalog.common import Row, Source, instance_file, rate_file, real, size, usd
+from bench.catalog.common import Row, Source, instance_file, rate_file, real, size, usd
 
 REPOSITORY = "aws/karpenter-provider-aws"
 COMMIT = "1d927085dd81a9df9301e613f371dac5b4d16bfe"

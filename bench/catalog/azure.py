@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
-from catalog.common import Page, Row, Source, instance_file, rate_file, real, usd
+from bench.catalog.common import Page, Row, Source, instance_file, rate_file, real, usd
 
 SIZES = Source(
     "sizes",

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from catalog.common import Row, Source, instance_file, rate_file, real, usd
+from bench.catalog.common import Row, Source, instance_file, rate_file, real, usd
 
 TYPES = Source(
     "types",

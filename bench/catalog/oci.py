@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
-from catalog.common import Row, Source, instance_file, size
+from bench.catalog.common import Row, Source, instance_file, size
 
 CHECKS = Source(
     "checks",

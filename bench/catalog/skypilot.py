@@ -9,7 +9,7 @@ import csv
 from collections.abc import Mapping
 from pathlib import Path
 
-from catalog.common import Row, Source, instance_file, rate_file, real, size, usd
+from bench.catalog.common import Row, Source, instance_file, rate_file, real, size, usd
 
 COMMITS = {
     "hyperstack": "fdc9d908ab0b2af9f468f139fb3f662c8c6b3257",

@@ -12,7 +12,7 @@ Rules that leave out what no user could notice, and what any test would:
   something of it stands the sign and the number beside it (`len(skipped) < DEAL_LOOKS`); its clocks
   (`state.work`, `tries`, `trials`) and the edges of what is compared with them; the settings of
   HiGHS; what is drawn by chance. One look more or less, another draw or another seed finds another
-  packing that is as good. bench/packing.py measures what they are worth, and
+  packing that is as good. bench/packing/least_cost.py measures what they are worth, and
   tests/fleet/test_packing_effort.py notices where there is much less of them;
 - not: `>=` for `>` beside a tolerance (`used > room + 1e-9`): floats are there to be nearly equal,
   and just so much apart they are never.

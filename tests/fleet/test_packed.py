@@ -1,7 +1,7 @@
 """Fleets cost no more than they did, with no weaker proof, and take about as much search.
 
-The fleets are those of bench/packed.py, what they cost stands in packed.csv. Where a change of the
-solver is worth it although one of them fails, `make packed` records all anew and tells the
+The fleets are those of bench/packing/packed.py, what they cost stands in packed.csv. Where a change
+of the solver is worth it although one of them fails, `make packed` records all anew and tells the
 differences.
 """
 
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import pytest
 
-from bench.packed import MOVE_COST, Row, packings, recorded, row
+from bench.packing.packed import MOVE_COST, Row, packings, recorded, row
 from tests.support.packing_check import faults
 
 MORE_SEARCH = 1.25  # of what is recorded

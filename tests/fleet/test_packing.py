@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from bench.fleets import MIXES, fleet, replaced
+from bench.packing.fleets import MIXES, fleet, replaced
 from gpuplan.fleet.problem import Problem, Result
 from gpuplan.fleet.solver import pack
 from tests.support.packing_check import faults
@@ -85,10 +85,11 @@ def test_a_fleet_that_stands_is_left_alone_where_moves_are_dear() -> None:
 
 
 def test_two_processes_give_one_answer() -> None:
-    command = [sys.executable, "bench/packing.py", "60", "--mix", "mixed", "--seeds", "1"]
+    command = [sys.executable, "-m", "bench.packing.least_cost", "60"]
+    command += ["--mix", "mixed", "--seeds", "1"]
     found = set()
     for seed in ("1", "2"):
-        environment = os.environ | {"PYTHONHASHSEED": seed, "PYTHONPATH": str(ROOT)}
+        environment = os.environ | {"PYTHONHASHSEED": seed}
         more = {"cwd": ROOT, "env": environment, "capture_output": True, "text": True}
         done = subprocess.run([*command, "--digest"], check=False, **more)
         assert done.returncode == 0, done.stderr

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from bench.fleets import fleet
+from bench.packing.fleets import fleet
 from gpuplan.fleet.problem import Card, NumaCapacity, Option, Problem, Result
 from gpuplan.fleet.solver import pack
 from gpuplan.fleet.solver.alike import STEPS, alike, own

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from bench.fleets import fleet
+from bench.packing.fleets import fleet
 from gpuplan.fleet.problem import Result
 from gpuplan.fleet.solver import effort, pack
 from tests.support.packing_check import faults

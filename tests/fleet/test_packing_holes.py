@@ -10,7 +10,7 @@ import pytest
 from gpuplan.fleet.solver.classes import Choice, Pool, compile_fleet
 from gpuplan.fleet.solver.exchange import exchange
 from gpuplan.fleet.solver.improve import Packer, try_closing
-from gpuplan.fleet.solver.insert import find, insert, on_host
+from gpuplan.fleet.solver.insert import find, insert, on_host, open_for
 from gpuplan.fleet.solver.state import OpenHost, State, Where, kind_of
 from tests.support.packing_problems import problem
 
@@ -195,3 +195,25 @@ def test_a_host_is_given_back_only_with_everybody_elsewhere_and_for_less(seed: i
         else:
             assert state.where == before
             assert state.cost == cost
+
+
+def opens(packer: Packer, item: int) -> bool:
+    """Whether an item has a place on a new host, by somebody who remembers nothing."""
+    packer.state.begin()
+    done = open_for(packer.state, item, packer.choices[packer.fleet.class_of[item]])
+    packer.state.undo()
+    return done
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_what_found_no_new_host_finds_one_when_a_host_was_given_back(seed: int) -> None:
+    for item in absent(packed(seed)):
+        packer = packed(seed)
+        if packer.open_for(item):
+            continue
+        packer.state.close_empty()
+        found = packer.open_for(item)
+        if found:
+            packer.state.remove(item)
+            packer.state.close_empty()
+        assert found == opens(packer, item)

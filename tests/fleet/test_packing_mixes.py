@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from bench.fleets import MIXES, UNSEEN, fleet
+from bench.packing.fleets import MIXES, UNSEEN, fleet
 from gpuplan.fleet.problem import Problem, Result
 from gpuplan.fleet.solver.classes import compile_fleet
 from gpuplan.fleet.solver.nodes.cover import Answer, Cover

@@ -23,7 +23,7 @@ TRUE = {"launch": 3.0, "rate": 0.5}
 def fits() -> ModuleType:
     if importlib.util.find_spec("scipy") is None:
         require("scipy", "the fits need scipy")
-    from bench import fit
+    from bench.fitting import fit
 
     return fit
 
@@ -68,12 +68,12 @@ def test_a_data_file_reads_back_in_the_houses_layout(
     fits: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(fits, "GPUPLAN", tmp_path)
-    monkeypatch.setattr(sys, "argv", ["bench/made_up.py"])
+    monkeypatch.setattr(sys, "argv", [str(ROOT / "bench/fitting/made_up.py")])
     values = {"rate": 1 / 3, ("a", "b"): (1e-6, True), "engines": {"vllm": {"x": 2.0}}}
     lines = ("SOURCE = 'a fit'", *fits.table("CONSTANTS", values, {"rate": "a part of the peak"}))
     fits.write("made.py", "Constants of a test\n\nOverheads are seconds.\n", lines)
     text = (tmp_path / "made.py").read_text("utf-8")
-    assert text.startswith('"""Constants of a test, written by bench/made_up.py.\n')
+    assert text.startswith('"""Constants of a test, written by bench/fitting/made_up.py.\n')
     assert '    # a part of the peak\n    "rate": 0.3333,\n' in text
     done = subprocess.run(
         [sys.executable, "-m", "ruff", "format", "--check", "made.py"], cwd=tmp_path, check=False

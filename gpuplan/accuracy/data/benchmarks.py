@@ -1,4 +1,4 @@
-"""Constants of MLPerf Training, written by bench/fit_benchmarks.py.
+"""Constants of MLPerf Training, written by bench/fitting/benchmarks.py.
 
 Fractions of the dense bf16 peak, overheads in seconds; samples to the target over those of the
 reference. Generations are relative to Hopper; of RDNA 3 all points are tinygrad's, whose factor

@@ -1,4 +1,4 @@
-"""Constants of image and video generation that no plan needs, fitted by bench/diffusion.py."""
+"""Constants of images and video that no plan needs, fitted by bench/fitting/diffusion.py."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
 Public points of 2023 to 2025 (transformers 4.32 to 4.51, litgpt 2023-10, ms-swift 1.5, torchtune;
 2026-11-21). GENERATE follows the libraries' code, with few numbers read off the points; FINETUNE is
-fitted by bench/memory.py around what the frameworks' code says.
+fitted by bench/fitting/memory.py around what the frameworks' code says.
 """
 
 from __future__ import annotations

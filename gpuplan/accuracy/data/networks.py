@@ -1,6 +1,6 @@
 """The network of a GPU in the machines of public training points: bytes per second, one direction.
 
-Assumed of them all, and by the fit of the training step (bench/fit_training.py): points seldom
+Assumed of them all, and by the fit of the training step (bench/fitting/training.py): points seldom
 state theirs. By GPU, or by architecture.
 """
 

@@ -1,4 +1,4 @@
-"""Constants of offline throughput, written by bench/offline.py.
+"""Constants of offline throughput, written by bench/fitting/offline.py.
 
 Overheads are seconds; factors multiply measured kernels. `ALONE` is by engine, `ALONE_FORMATS` by
 engine and quantization; `LATENCY` scales the latencies that MLPerf's limits leave.

@@ -1,4 +1,4 @@
-"""Samples to the target of MLPerf Training's references, written by bench/references.py.
+"""Samples to the target of MLPerf Training's references, written by bench/published/references.py.
 
 By benchmark and round, from where on it holds: the global batch and the mean samples of runs of
 the reference implementation.

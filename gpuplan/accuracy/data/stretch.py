@@ -1,4 +1,4 @@
-"""Factors on the ends of intervals, written by bench/unseen_rates.py.
+"""Factors on the ends of intervals, written by bench/accuracy/refitted_rates.py.
 
 By quantity, kind and reach: the constants of the formulas have seen the points by which intervals
 are measured, and of points that they did not see errors lie farther apart.

@@ -1,4 +1,4 @@
-"""How wide intervals of served times are, written by bench/widths.py.
+"""How wide intervals of served times are, written by bench/accuracy/widths.py.
 
 Ends of 90 % intervals in standard deviations, of 89 % where no point of the same site is near, for
 each `spread` of the features: where one is near, and where none is. Of whole sources that were left

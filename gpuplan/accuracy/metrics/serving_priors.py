@@ -2,8 +2,8 @@
 
 Amplitudes are standard deviations of ln(measured / formula), chosen by cross-validation of public
 points (leaving out one curve of a source after the other); those of `habits` by leaving whole
-sources out, some of whose points were then given (bench/widths.py, as are `WIDTHS`); that of
-`practice` of times per output token with the sources of docs/accuracy/arrived.md in view.
+sources out, some of whose points were then given (bench/accuracy/widths.py, as are `WIDTHS`); that
+of `practice` of times per output token with the sources of docs/accuracy/arrived.md in view.
 """
 
 from __future__ import annotations

@@ -107,7 +107,7 @@ def _pipeline(
 
 
 def _division(case: Case) -> Scope:
-    link, cited = quantity(case.gpu.link_bytes_per_s), "fitted by bench/diffusion.py"
+    link, cited = quantity(case.gpu.link_bytes_per_s), "fitted by bench/fitting/diffusion.py"
     return {
         "gpus": _measured(_gpus(case)),
         "ring": _measured(_ring(case.row["notes"])),

@@ -1,7 +1,7 @@
 """How submissions of MLPerf Training were configured: what their logs leave out.
 
-`data/submissions.json` is made by bench/submissions.py from what submitters publish; where it is
-not published, the table says what is assumed, or nothing.
+`data/submissions.json` is made by bench/published/submissions.py from what submitters publish;
+where it is not published, the table says what is assumed, or nothing.
 """
 
 from __future__ import annotations

@@ -78,6 +78,12 @@ class Fleet:
         """The fewest GPUs, and the lowest priority, of any class."""
         return min(k.gpus for k in self.classes), min(k.priority for k in self.classes)
 
+    @cached_property
+    def by_gpus(self) -> list[int]:
+        """Where each class stands by its GPUs, those of most first; equal ones alike."""
+        order = sorted({-kind.gpus for kind in self.classes})
+        return [order.index(-kind.gpus) for kind in self.classes]
+
     def rank(self, item: int) -> int:
         """Who has a place before others; room for growth comes last."""
         return -1 if self.is_growth(item) else self.problem.requests[self.request[item]].priority

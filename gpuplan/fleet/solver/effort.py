@@ -1,9 +1,9 @@
 """What the solver does for a better packing: all that trades time for cost.
 
 Every packing that comes out is right and every bound holds, whatever stands here: more finds a
-cheaper packing or a nearer bound later, less ends sooner. `bench/packing.py` measures what they are
-worth, and tests/fleet/test_packing_effort.py that they are worth something. What decides which
-answers are right, or what is said of them, stands where it is used.
+cheaper packing or a nearer bound later, less ends sooner. `bench/packing/least_cost.py` measures
+what they are worth, and tests/fleet/test_packing_effort.py that they are worth something. What
+decides which answers are right, or what is said of them, stands where it is used.
 """
 
 from __future__ import annotations

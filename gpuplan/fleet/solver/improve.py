@@ -26,6 +26,7 @@ class Packer:
         costs = (c.cost * (len(state.where) + 1) for c in state.fleet.chassis)
         self.dearest = max(costs, default=0) + 1  # more than any change can save
         self._failed: dict[tuple[int, int], object] = {}  # class and spread, at which change
+        self._closed: dict[int, tuple[object, int]] = {}  # class, at which change and hosts
 
     def hardness(self, item: int) -> tuple[int, float, int]:
         kind = self.fleet.classes[self.fleet.class_of[item]]
@@ -42,7 +43,15 @@ class Packer:
         return tries > 0 and exchange(self.state, item, choices, self.choices, tries)
 
     def open_for(self, item: int) -> bool:
-        return open_for(self.state, item, self.choices[self.fleet.class_of[item]])
+        """Into a new host. Where none can be had for an item, none can for the next of its class:
+        that only a change or a host that is closed can mend."""
+        kind, state = self.fleet.class_of[item], self.state
+        if self._closed.get(kind) == (state.change, len(state.hosts)):
+            return False
+        if open_for(state, item, self.choices[kind]):
+            return True
+        self._closed[kind] = state.change, len(state.hosts)
+        return False
 
     def empty(self, host: OpenHost) -> None:
         """Take everything off a host and give it back."""

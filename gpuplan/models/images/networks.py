@@ -1,7 +1,7 @@
 """Image classifiers and backbones by their names in timm: multiply-accumulates and activations.
 
-`vision_networks.tsv` is made by `bench/networks.py` from the profiles that timm publishes. Training
-tags of a name (`.augreg_in21k`, `_in21ft1k`) change no dimension.
+`vision_networks.tsv` is made by `bench/published/networks.py` from the profiles that timm
+publishes. Training tags of a name (`.augreg_in21k`, `_in21ft1k`) change no dimension.
 """
 
 from __future__ import annotations

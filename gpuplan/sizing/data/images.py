@@ -1,4 +1,4 @@
-"""Constants of image and video generation, fitted by bench/diffusion.py.
+"""Constants of image and video generation, fitted by bench/fitting/diffusion.py.
 
 UNets: SDXL in fp8 or int8, MLPerf Inference v4.1 and v5.1. Transformers: FLUX.1-dev at 28 steps on
 one to four H100 (torch.compile) and HunyuanVideo at 50 steps on one to eight H20, by xDiT.

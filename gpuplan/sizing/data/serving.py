@@ -1,4 +1,4 @@
-"""Constants of the serving model, written by bench/calibrate.py.
+"""Constants of the serving model, written by bench/fitting/calibrate.py.
 
 Overheads are seconds. `VENDOR`: factors on the constants of another maker's GPUs, `overhead` on all
 of an engine's but `scaling_overhead`, which has a value of its own, `interference` on an engine's,

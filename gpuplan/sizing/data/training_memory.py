@@ -1,7 +1,7 @@
 """Memory of a training run: bytes of states, and what frameworks allocate.
 
-The trainer's constants are fitted by bench/memory.py around what its code says; a bare loop's are
-of libraries that allocate little beside tensors (litgpt, torchtune).
+The trainer's constants are fitted by bench/fitting/memory.py around what its code says; a bare
+loop's are of libraries that allocate little beside tensors (litgpt, torchtune).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Constants of the training step, written by bench/fit_training.py.
+"""Constants of the training step, written by bench/fitting/training.py.
 
 Fractions of peaks, exposed parts, overheads in seconds; a comment holds until the next.
 """

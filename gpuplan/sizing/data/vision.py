@@ -1,4 +1,4 @@
-"""Constants of vision networks, written by bench/vision.py.
+"""Constants of vision networks, written by bench/fitting/vision.py.
 
 Fitted to the public points of timm's benchmark (huggingface/pytorch-image-models,
 Apache-2.0): images per second of inference on four GPUs, of training on one. Compute

@@ -3,6 +3,7 @@ GPUs before fewer; room for growth comes last. What stands already never leaves.
 
 from __future__ import annotations
 
+from collections import Counter, deque
 from collections.abc import Iterable, Iterator
 from fractions import Fraction
 from functools import partial
@@ -22,8 +23,9 @@ Left = tuple[Fraction, ...]  # GPUs that found no place, of the highest priority
 
 def left_over(fleet: Fleet, items: Iterable[int]) -> Left:
     gpus = dict.fromkeys(RANKS, Fraction(0))
-    for item in items:
-        gpus[fleet.rank(item)] += fleet.classes[fleet.class_of[item]].gpus
+    alike = Counter((fleet.rank(item), fleet.class_of[item]) for item in items)
+    for (rank, kind), number in alike.items():
+        gpus[rank] += number * fleet.classes[kind].gpus
     return tuple(gpus.values())
 
 
@@ -32,9 +34,9 @@ def give_way(packer: Packer) -> None:
     fleet, failed = packer.fleet, set[tuple[int, int]]()
     trials = 0
     order = partial(order_of, fleet)
-    waiting = sorted(unplaced(fleet, packer.state), key=order)
+    waiting = deque(sorted(unplaced(fleet, packer.state), key=order))
     while waiting and trials < YIELDING_HOSTS:
-        item = waiting.pop(0)
+        item = waiting.popleft()
         kind = (fleet.class_of[item], fleet.rank(item))
         if kind in failed:
             continue
@@ -42,7 +44,7 @@ def give_way(packer: Packer) -> None:
             trials += 1
             gone = _instead(packer, item, host)
             if gone is not None:
-                waiting = sorted([*waiting, *gone], key=order)
+                waiting = deque(sorted([*waiting, *gone], key=order))
                 failed.clear()
                 break
         else:
@@ -51,14 +53,14 @@ def give_way(packer: Packer) -> None:
     open_all(packer, unplaced(fleet, packer.state), order)  # who left may have left room for others
 
 
-def order_of(fleet: Fleet, item: int) -> tuple[int, Fraction, int]:
+def order_of(fleet: Fleet, item: int) -> tuple[int, int, int]:
     """Who has a place first."""
     return *_counts(fleet, item), item
 
 
-def _counts(fleet: Fleet, item: int) -> tuple[int, Fraction]:
+def _counts(fleet: Fleet, item: int) -> tuple[int, int]:
     """The lower, the more it counts."""
-    return -fleet.rank(item), -fleet.classes[fleet.class_of[item]].gpus
+    return -fleet.rank(item), fleet.by_gpus[fleet.class_of[item]]
 
 
 def _hosts(packer: Packer, item: int) -> Iterator[OpenHost]:

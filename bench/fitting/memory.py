@@ -1,7 +1,7 @@
 """Fits the constants of frameworks' training memory: prints what the trainer's row in
 gpuplan/sizing/data/training_memory.py and the others in gpuplan/accuracy/data/memory.py hold.
 
-    python bench/memory.py ../shared/data/accuracy/memory_public.csv [--check]
+    python -m bench.fitting.memory ../shared/data/accuracy/memory_public.csv [--check]
 
 Each constant is drawn to its start below, which no fit moves: to what the framework's code says
 where it says it, else to what the first fit read off the points. `--check` fits anew without each
@@ -16,8 +16,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import numpy as np
-from fit import each_left_out, fit, summary
 
+from bench.fitting.fit import each_left_out, fit, summary
 from gpuplan.accuracy.data.memory import FINETUNE
 from gpuplan.accuracy.metrics.memory import in_bytes
 from gpuplan.accuracy.metrics.training_memory import finetune, trainer

@@ -1,6 +1,6 @@
 """Public training points → gpuplan/sizing/data/training_speed.py: the constants of a step.
 
-    PYTHONPATH=. python bench/fit_training.py TRAINING_CSV… [--check]
+    python -m bench.fitting.training TRAINING_CSV… [--check]
 
 Each cell (framework, GPU, model, precision) weighs less the more points it has. `--check` fits anew
 without each model, and without each source, and prints the errors on it. Needs numpy and scipy.
@@ -14,8 +14,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
-from fit import DATE, by_cell, each_left_out, fit, rounded, summary, table, write
 
+from bench.fitting.fit import DATE, by_cell, each_left_out, fit, rounded, summary, table, write
 from gpuplan.accuracy.metrics import steps
 from gpuplan.accuracy.metrics.rates import STEPS, unit_seconds
 from gpuplan.accuracy.metrics.steps import Step

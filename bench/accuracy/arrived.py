@@ -1,6 +1,6 @@
 """How far off predictions are of points that nothing was fitted on yet, source by source.
 
-    PYTHONPATH=. python bench/arrived.py INFERENCE_CSV...
+    python -m bench.accuracy.arrived INFERENCE_CSV...
 
 With the constants and anchors of the working tree, so before these points go into any fit. Prints
 the table that docs/accuracy/arrived.md keeps. *Open* are points of confidence C.
@@ -12,8 +12,7 @@ import sys
 from collections import defaultdict
 from pathlib import Path
 
-from unseen import cell
-
+from bench.accuracy.refitted import cell
 from gpuplan.accuracy.metrics.serving_priors import QUEUED_MILLISECONDS
 from gpuplan.accuracy.points.points import Case, Point, read_points
 from gpuplan.accuracy.predict import predict

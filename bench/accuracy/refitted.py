@@ -1,6 +1,6 @@
 """How far off predictions are of what neither the constants nor the anchors have seen.
 
-    PYTHONPATH=. python bench/unseen.py INFERENCE_CSV... > docs/accuracy/refitted.md
+    python -m bench.accuracy.refitted INFERENCE_CSV... > docs/accuracy/refitted.md
 
 The serving model is fitted again without each network, GPU generation or source, its anchors are
 solved again without it, and its points are predicted with the intervals of the bundled anchors for
@@ -18,9 +18,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-import calibrate
 import numpy as np
 
+from bench.fitting import calibrate
 from gpuplan.accuracy.fit.calibrate import Pair, solve, usable
 from gpuplan.accuracy.metrics.serving import tpot, ttft
 from gpuplan.accuracy.metrics.serving_priors import PRIORS

@@ -1,6 +1,6 @@
 """Configurations of MLPerf Training's language models → gpuplan/accuracy/data/submissions.json.
 
-    python bench/submissions.py CHECKOUTS
+    python -m bench.published.submissions CHECKOUTS
 
 `CHECKOUTS` is a folder with clones (bare or not) of the results' repositories. Logs name neither
 precision nor parallelism; the configuration that was run does. A submitter publishes several: a
@@ -22,7 +22,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-OUTPUT = Path(__file__).parent.parent / "gpuplan/accuracy/data/submissions.json"
+OUTPUT = Path(__file__).parents[2] / "gpuplan/accuracy/data/submissions.json"
 # Round → commit of mlcommons/training_results_vROUND, and its date.
 ROUNDS = {
     "4.0": ("6fe954378efe4a1a1bd665550b18ff8f26018def", "2024-06-11"),
@@ -31,9 +31,10 @@ ROUNDS = {
     "5.1": ("441d65f4445cd59687466533fd9f55399136e7a4", "2026-01-12"),
 }
 ABOUT = (
-    "Configurations of language models in MLPerf Training, written by bench/submissions.py. A row: "
-    "round, folder of the results, tensor, pipeline, virtual stages, context, precision, the "
-    "configuration's file, what is assumed; the first two alone where none was published."
+    "Configurations of language models in MLPerf Training, written by "
+    "bench/published/submissions.py. A row: round, folder of the results, tensor, pipeline, "
+    "virtual stages, context, precision, the configuration's file, what is assumed; the first two "
+    "alone where none was published."
 )
 # Folders of benchmarks as results have them → a word of their configurations' folders.
 BENCHMARKS = {

@@ -1,6 +1,6 @@
 """How long the verbs take beside importing what they are built on.
 
-    python bench/cli.py [ROUNDS]
+    python -m bench.times.cli [ROUNDS]
 
 Every round starts each command once, in turn, so that a busy machine slows all of them alike; the
 ratio is that of the medians. A first round, not counted, writes the bytecode that an installed
@@ -17,7 +17,7 @@ import tempfile
 import time
 from pathlib import Path
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 MANIFEST = "examples/assistant-70b.yaml"
 STACK = "stacks/assistant-70b"
 YARDSTICK = "import pydantic, ruamel.yaml, jinja2"

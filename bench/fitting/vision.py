@@ -1,6 +1,6 @@
 """Public points of timm → gpuplan/sizing/data/vision.py: constants and wide intervals.
 
-    PYTHONPATH=. python bench/vision.py INFERENCE_CSV TRAINING_CSV
+    python -m bench.fitting.vision INFERENCE_CSV TRAINING_CSV
 
 Each cell of a structure and a GPU weighs less the more points it has. Needs numpy and scipy.
 """
@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from fit import DATE, Priors, by_cell, each_left_out, fit, summary, table, write
 
+from bench.fitting.fit import DATE, Priors, by_cell, each_left_out, fit, summary, table, write
 from gpuplan.accuracy.metrics.vision import _mode
 from gpuplan.accuracy.points.points import Case, Point, read_points
 from gpuplan.catalog.load import load_catalog

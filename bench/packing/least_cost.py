@@ -1,6 +1,6 @@
 """How near to the least cost generated fleets are packed, in what time.
 
-    PYTHONPATH=. python bench/packing.py [SIZE …] [--mix MIX …] [--changed PART …] [--same]
+    python -m bench.packing.least_cost [SIZE …] [--mix MIX …] [--changed PART …] [--same]
 
 Each answer is checked item by item (tests/support/packing_check.py). The gap is the cost over the
 proven lower bound. --changed also replaces parts of the items and packs again with what stands
@@ -22,7 +22,7 @@ import time
 from collections.abc import Generator, Iterator
 from dataclasses import replace
 
-from bench.fleets import MIXES, UNSEEN, fleet, replaced
+from bench.packing.fleets import MIXES, UNSEEN, fleet, replaced
 from gpuplan.fleet.problem import Problem, Result
 from gpuplan.fleet.solver import pack
 from gpuplan.report.machines.pack import gap, gap_hosts
@@ -100,7 +100,8 @@ def _same(mix: str, size: int) -> Iterator[str]:
     """The same bytes in two processes."""
     outputs = set()
     for seed in ("1", "2"):
-        command = [sys.executable, __file__, str(size), "--mix", mix, "--seeds", "1", "--digest"]
+        command = [sys.executable, "-m", "bench.packing.least_cost", str(size), "--digest"]
+        command += ["--mix", mix, "--seeds", "1"]
         environment = os.environ | {"PYTHONHASHSEED": seed}
         done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
         outputs.add(done.stdout)

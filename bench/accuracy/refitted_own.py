@@ -1,10 +1,10 @@
 """What a few own measurements are worth at a site that neither the constants nor the anchors have
 seen.
 
-    PYTHONPATH=. python bench/unseen_own.py INFERENCE_CSV... > docs/accuracy/refitted_own.md
+    python -m bench.accuracy.refitted_own INFERENCE_CSV... > docs/accuracy/refitted_own.md
 
-As bench/widths.py leaves a source out and gives some of its own points. What is left of an error
-then is the formulas', what went is the site's. Prints a table, and one of how many lie inside
+As bench/accuracy/widths.py leaves a source out and gives some of its own points. What is left of an
+error then is the formulas', what went is the site's. Prints a table, and one of how many lie inside
 intervals whose widths have not seen the source either. Needs numpy and scipy.
 """
 
@@ -14,8 +14,8 @@ import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from unseen import KINDS, Serving, cell
-from widths import COLUMNS, Left, fitted, lefts
+from bench.accuracy.refitted import KINDS, Serving, cell
+from bench.accuracy.widths import COLUMNS, Left, fitted, lefts
 
 
 def main(paths: list[str]) -> None:

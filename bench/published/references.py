@@ -1,6 +1,6 @@
 """Reference convergence of MLPerf Training → gpuplan/accuracy/data/references.py.
 
-    python bench/references.py CHECKOUT
+    python -m bench.published.references CHECKOUT
 
 `CHECKOUT` is a clone (bare or not) of mlcommons/logging. Before each round its working groups train
 the reference implementation some twenty times at each of several batches, and no submission may
@@ -16,7 +16,7 @@ import sys
 from collections.abc import Iterator
 from statistics import mean
 
-from fit import table, write
+from bench.fitting.fit import table, write
 
 COMMIT = "7bbf792686936919201796120b970dd820331099"
 READ = "2026-11-27"

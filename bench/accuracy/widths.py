@@ -1,12 +1,12 @@
 """Public served points → gpuplan/accuracy/data/widths.py: how wide 90 % intervals are at sites
 whose settings nobody tuned, for kinds of models and GPUs.
 
-    PYTHONPATH=. python bench/widths.py INFERENCE_CSV...
+    python -m bench.accuracy.widths INFERENCE_CSV...
 
-Whole sources are left out, with constants fitted again as bench/unseen.py does; then some of a
-source's own points are given, as `gpuplan accuracy CSV --calibrate` gives a user's, and the rest is
-predicted. Given are the first by identifier, which is a hash, and by another hash: no choice of
-ours. Needs numpy and scipy.
+Whole sources are left out, with constants fitted again as bench/accuracy/refitted.py does; then
+some of a source's own points are given, as `gpuplan accuracy CSV --calibrate` gives a user's, and
+the rest is predicted. Given are the first by identifier, which is a hash, and by another hash: no
+choice of ours. Needs numpy and scipy.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-from fit import table, write
-from unseen import Serving, left_out, of_amd
 
+from bench.accuracy.refitted import Serving, left_out, of_amd
+from bench.fitting.fit import table, write
 from gpuplan.accuracy.fit.calibrate import Pair, solve
 from gpuplan.accuracy.fit.explained import Explained
 from gpuplan.accuracy.metrics.serving_priors import PRIORS

@@ -1,7 +1,7 @@
 """How far sources are apart where they measured the same, of everything but served times: what no
 prediction of a source from the others can do better.
 
-    PYTHONPATH=. python bench/sources_rates.py CSV... > docs/accuracy/apart_rates.md
+    python -m bench.accuracy.apart_rates CSV... > docs/accuracy/apart_rates.md
 
 The same is one model, GPU, number of GPUs, precision, length and method, and of times to train and
 of steps one global batch; a source's value is the median of its points. Beside that, how
@@ -18,8 +18,7 @@ from itertools import combinations
 from pathlib import Path
 from statistics import median
 
-from unseen_rates import FAMILIES, pairs_of, row_of
-
+from bench.accuracy.refitted_rates import FAMILIES, pairs_of, row_of
 from gpuplan.accuracy.fit.calibrate import Pair
 from gpuplan.accuracy.metrics.rates import STEPS
 from gpuplan.accuracy.points.points import Case, Point, read_points

@@ -1,6 +1,6 @@
 """Public served points → gpuplan/sizing/data/serving.py: the constants of the serving model.
 
-    PYTHONPATH=. python bench/calibrate.py INFERENCE_CSV...
+    python -m bench.fitting.calibrate INFERENCE_CSV...
 
 Each cell (model, GPU, engine, precision) weighs less the more points it has. Every source has a
 factor of its own beside the constants, which none of them takes to a prediction. Prints the errors
@@ -15,8 +15,8 @@ from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
-from fit import DATE, by_cell, each_left_out, fit, summary, table, write
 
+from bench.fitting.fit import DATE, by_cell, each_left_out, fit, summary, table, write
 from gpuplan.accuracy.fit.calibrate import starting
 from gpuplan.accuracy.metrics.serving import Served, served
 from gpuplan.accuracy.points.points import Case, Point, read_points

@@ -1,6 +1,6 @@
 """How long predictions take: one alone, and a search over many configurations at once.
 
-    python bench/search.py [ROUNDS]
+    python -m bench.times.search [ROUNDS]
 
 One prediction is a replica made ready and its times at a number of sequences; a configuration of
 the search is a GPU type, a tensor-parallel size, a number of sequences and lengths. Goals: < 1 ms a
@@ -31,7 +31,7 @@ from gpuplan.sizing.physics.serving.bulk import predict
 from gpuplan.sizing.physics.serving.replica import Replica
 from gpuplan.sizing.physics.serving.service import Division
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 MANIFEST = ROOT / "examples" / "assistant-70b.yaml"
 SIZES = (1, 2, 4, 8)
 CONFIGURATIONS = 10_000

@@ -1,7 +1,7 @@
 """Public points of SDXL and diffusion transformers → constants of gpuplan/sizing/data/images.py and
 gpuplan/accuracy/data/images.py.
 
-    PYTHONPATH=. python bench/diffusion.py INFERENCE_CSV
+    python -m bench.fitting.diffusion INFERENCE_CSV
 
 Prints them, with the errors: parts of the peak of SDXL by GPU (medians), and least squares on the
 log error of the few points of transformers, held by the priors below. Needs numpy and scipy.
@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from fit import fit, rounded
 
+from bench.fitting.fit import fit, rounded
 from gpuplan.accuracy.metrics import images, video
 from gpuplan.accuracy.points.points import Case, Point, read_points
 from gpuplan.accuracy.reckon import Reckoned

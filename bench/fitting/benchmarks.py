@@ -1,9 +1,10 @@
 """Public MLPerf Training results → gpuplan/accuracy/data/benchmarks.py.
 
-    PYTHONPATH=. python bench/fit_benchmarks.py TRAINING_CSV…
+    python -m bench.fitting.benchmarks TRAINING_CSV…
 
 First the speed of the benchmarks that are no language models, then the samples to the target:
-minutes times the rate that the laws say. Needs numpy and scipy; run bench/fit_training.py before.
+minutes times the rate that the laws say. Needs numpy and scipy; run bench/fitting/training.py
+before.
 """
 
 from __future__ import annotations
@@ -13,8 +14,7 @@ import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from fit import DATE, Priors, by_cell, fit, rounded, summary, table, write
-
+from bench.fitting.fit import DATE, Priors, by_cell, fit, rounded, summary, table, write
 from gpuplan.accuracy.data.references import REFERENCES
 from gpuplan.accuracy.metrics import benchmarks
 from gpuplan.accuracy.metrics.benchmarks import CONVERGENCE, FLOP, GPT3_TOKENS, TINYGRAD, Load

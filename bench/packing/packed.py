@@ -4,10 +4,10 @@ place, and how much was searched.
     make packed    # writes tests/fleet/packed.csv anew, and tells what differs
 
 `tests/fleet/test_packed.py` fails where one costs more than is recorded, or takes much more search.
-One fleet that costs more may be chance, where all together do not: `bench/packing.py` says whether
-large ones cost more. `usual` effort is what users have; fleets of `contents` are packed as those of
-over 20,000 items, without ruin and recreate: what the model, contents and placing are worth shows
-there, and in few seconds.
+One fleet that costs more may be chance, where all together do not: `bench/packing/least_cost.py`
+says whether large ones cost more. `usual` effort is what users have; fleets of `contents` are
+packed as those of over 20,000 items, without ruin and recreate: what the model, contents and
+placing are worth shows there, and in few seconds.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from unittest.mock import patch
 
 import highspy
 
-from bench.fleets import fleet, replaced
+from bench.packing.fleets import fleet, replaced
 from gpuplan.fleet.problem import Option, Problem, Result, Ways
 from gpuplan.fleet.solver import pack, pack_ways, run
 from gpuplan.fleet.solver.state import State
 
-FILE = Path(__file__).parents[1] / "tests/fleet/packed.csv"
+FILE = Path(__file__).parents[2] / "tests/fleet/packed.csv"
 MOVE_COST = 1_000_000
 Packing = tuple[Problem, Result]
 

@@ -1,15 +1,16 @@
 """How far off predictions of everything but served times are of what neither the constants nor the
 anchors have seen, and how much wider their intervals must be for it.
 
-    PYTHONPATH=. python bench/unseen_rates.py CSV... > docs/accuracy/refitted_rates.md
+    python -m bench.accuracy.refitted_rates CSV... > docs/accuracy/refitted_rates.md
 
-As bench/unseen.py does for served times: the constants of training steps, of MLPerf Training, of
-offline throughput and of MLPerf Inference are fitted again without each model, GPU generation or
-source, their anchors are solved again without it, and its points are predicted. A source that has
-more than half of the points is not left out. Writes gpuplan/accuracy/data/stretch.py, factors on
-intervals that are measured with constants which saw the points; prints a table with them. They are
-reckoned from the intervals of the bundled anchors, which have the factors that are there: before
-another run comes `make anchors`. Needs numpy and scipy.
+As bench/accuracy/refitted.py does for served times: the constants of training steps, of MLPerf
+Training, of offline throughput and of MLPerf Inference are fitted again without each model, GPU
+generation or source, their anchors are solved again without it, and its points are predicted. A
+source that has more than half of the points is not left out. Writes
+gpuplan/accuracy/data/stretch.py, factors on intervals that are measured with constants which saw
+the points; prints a table with them. They are reckoned from the intervals of the bundled anchors,
+which have the factors that are there: before another run comes `make anchors`. Needs numpy and
+scipy.
 """
 
 from __future__ import annotations
@@ -22,13 +23,13 @@ from pathlib import Path
 from typing import NamedTuple
 from zlib import crc32
 
-import fit_benchmarks
-import fit_training
 import numpy as np
-import offline as fit_offline
-from fit import table, write
-from unseen import WAYS, cell, scored, solved
 
+from bench.accuracy.refitted import WAYS, cell, scored, solved
+from bench.fitting import benchmarks as fit_benchmarks
+from bench.fitting import offline as fit_offline
+from bench.fitting import training as fit_training
+from bench.fitting.fit import table, write
 from gpuplan.accuracy.data import benchmarks as benchmark_data
 from gpuplan.accuracy.data import offline as offline_data
 from gpuplan.accuracy.fit.calibrate import Pair, stretch, usable

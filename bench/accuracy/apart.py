@@ -1,6 +1,6 @@
 """How far two sources are apart where they measured the same: what no prediction can do better.
 
-    PYTHONPATH=. python bench/sources.py INFERENCE_CSV... > docs/accuracy/apart.md
+    python -m bench.accuracy.apart INFERENCE_CSV... > docs/accuracy/apart.md
 
 Pairs are of one model, GPU, engine, precision and layout, by two sources, whatever their release of
 the engine. Each point of the first meets the one of the second whose load is nearest, at most twice
@@ -18,8 +18,7 @@ from itertools import combinations
 from pathlib import Path
 from typing import NamedTuple
 
-import calibrate
-
+from bench.fitting import calibrate
 from gpuplan.accuracy.metrics.serving import tpot, ttft
 from gpuplan.accuracy.points.points import Point, read_points
 from gpuplan.accuracy.reckon import Reckoned

@@ -1,6 +1,6 @@
 """Public points of offline throughput → gpuplan/accuracy/data/offline.py.
 
-    PYTHONPATH=. python bench/offline.py INFERENCE_CSV… [PROTOCOL…]
+    python -m bench.fitting.offline INFERENCE_CSV… [PROTOCOL…]
 
 A cell (model, GPU, precision) weighs less the more points it has. Protocols that are not named keep
 their constants. Needs numpy and scipy.
@@ -16,8 +16,8 @@ from pathlib import Path
 from statistics import median
 
 import numpy as np
-from fit import DATE, by_cell, fit, rounded, summary, table, write
 
+from bench.fitting.fit import DATE, by_cell, fit, rounded, summary, table, write
 from gpuplan.accuracy.data import offline as stored
 from gpuplan.accuracy.metrics import alone, mlperf, offline
 from gpuplan.accuracy.points.points import Case, Point, read_points

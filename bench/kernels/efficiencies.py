@@ -13,15 +13,14 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-import attentions
 import numpy as np
 import pandas as pd
-import surfaces
-from tables import ENGINES, Kernel, Peaks, Table, fit, versions
 
+from bench.kernels import attentions, surfaces
+from bench.kernels.tables import ENGINES, Kernel, Peaks, Table, fit, versions
 from gpuplan.catalog.load import load_catalog
 
-OUTPUT = Path(__file__).parent.parent / "gpuplan/sizing/data/kernels.json"
+OUTPUT = Path(__file__).parents[2] / "gpuplan/sizing/data/kernels.json"
 GPUS = {
     "a100-sxm-80gb": "a100_sxm",
     "l40s": "l40s",
@@ -34,9 +33,9 @@ GPUS = {
     "rtx-pro-6000-server": "rtx_pro_6000_server",
 }
 ABOUT = (
-    "Measured kernels, written by bench/efficiencies.py. A row: kernel, GPU, engine, number format "
-    "(or GPUs of a collective), the numbers of KERNEL in kernels.py, the median residual of the "
-    "fit."
+    "Measured kernels, written by bench/kernels/efficiencies.py. A row: kernel, GPU, engine, "
+    "number format (or GPUs of a collective), the numbers of KERNEL in kernels.py, the median "
+    "residual of the fit."
 )
 SOURCE = "tables of aiconfigurator-core 0.12.0 (NVIDIA, Apache-2.0, 2026-08-21)"
 # Table dtype → our name, bytes of a weight, of an input, the peak it computes with.

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from tables import CACHE, ENGINES, Kernel, Peaks, Table, fit, versions
+
+from bench.kernels.tables import CACHE, ENGINES, Kernel, Peaks, Table, fit, versions
 
 
 def decode_attention(folder: Path, engine: str, peaks: Peaks) -> Kernel:

@@ -1,6 +1,6 @@
 """Profiles of timm's networks → gpuplan/models/images/vision_networks.tsv.
 
-    python bench/networks.py RESULTS_FOLDER
+    python -m bench.published.networks RESULTS_FOLDER
 
 RESULTS_FOLDER is `results/` of huggingface/pytorch-image-models. Of its benchmark files the sizes
 alone are read: parameters, multiply-accumulates, activations. Attention's part is counted from the
@@ -15,10 +15,10 @@ import re
 import sys
 from pathlib import Path
 
-OUTPUT = Path(__file__).parent.parent / "gpuplan/models/images/vision_networks.tsv"
+OUTPUT = Path(__file__).parents[2] / "gpuplan/models/images/vision_networks.tsv"
 HEAD = (
     "# repository: huggingface/pytorch-image-models@aa4b5850c154 results/ (2026-08-08), made by "
-    "bench/networks.py"
+    "bench/published/networks.py"
 )
 COLUMNS = (
     "name pixels parameters_m gmacs activations_m attention_gmacs attention_activations_m "

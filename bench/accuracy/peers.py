@@ -1,7 +1,7 @@
 """llm-analysis on the public points that it can express, beside gpuplan.
 
     pip install llm-analysis
-    PYTHONPATH=. python bench/peers.py CSV... > docs/accuracy/peers.md
+    python -m bench.accuracy.peers CSV... > docs/accuracy/peers.md
 
 Dense language models alone: served in bf16 or fp8 by tensor parallelism, and trained in bf16. GPUs
 that llm-analysis does not bundle are described to it by the catalogue. Of its two efficiencies, of
@@ -135,8 +135,8 @@ def main() -> None:
         if isinstance(e, Estimate) and isinstance(p.case, Case) and expressed(p.case)
     ]
     print(
-        "llm-analysis 0.2.2 (PyPI), by `bench/peers.py`: its two efficiencies are the best pair for"
-        " these very points.\n"
+        "llm-analysis 0.2.2 (PyPI), by `bench/accuracy/peers.py`: its two efficiencies are the "
+        "best pair for these very points.\n"
     )
     print("| prediction | n | gpuplan MdAPE | P90 | llm-analysis MdAPE | P90 | its efficiencies |")
     print("|---|---:|---:|---:|---:|---:|---|")

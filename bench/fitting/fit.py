@@ -17,7 +17,8 @@ import numpy as np
 from scipy.optimize import least_squares
 
 DATE = "2026-11-27"  # on which the public points were collected
-GPUPLAN = Path(__file__).parent.parent / "gpuplan"
+ROOT = Path(__file__).parents[2]
+GPUPLAN = ROOT / "gpuplan"
 
 Key = TypeVar("Key", bound=Hashable)
 Priors = Mapping[Key, tuple[float, float]]  # start, and width of the logarithm
@@ -108,7 +109,8 @@ def _literal(value: object) -> str:
 def write(file: str, about: str, lines: Iterable[str]) -> None:
     """A module of data in `gpuplan`, which says what wrote it, in the house's layout."""
     title, _, rest = about.partition("\n")
-    written = f"{title}, written by bench/{Path(sys.argv[0]).name}."
+    by = Path(sys.argv[0]).resolve().relative_to(ROOT).as_posix()
+    written = f"{title}, written by {by}."
     head = f'"""{written}\n{rest}"""' if rest else f'"""{written}"""'
     text = "\n".join([head, "", "from __future__ import annotations", "", *lines, ""])
     path = GPUPLAN / file

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pandas as pd
-import surfaces
+
+from bench.kernels import surfaces
 
 ENGINES = {"vllm": "vllm", "sglang": "sglang", "tensorrt-llm": "trtllm"}
 CACHE = {"bfloat16": ("bf16", 2), "fp8": ("fp8", 1)}
