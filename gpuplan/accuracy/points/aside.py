@@ -27,8 +27,10 @@ TABLE = "aic-core/src/aiconfigurator_core/systems/silicon_sample.csv"
 DRAFTED: tuple[tuple[Mapping[str, tuple[str, ...]], str], ...] = (
     (
         {"engine": ("trtllm 1.2.0rc6.post3",), "model": ("deepseek-r1",)},
-        "every line of this release says `spec-decoding: mtp`; without, 1.2.0rc6.post2 was run "
-        "(#1488, #1489)",
+        (
+            "every line of this release says `spec-decoding: mtp`; without, 1.2.0rc6.post2 was run "
+            "(#1488, #1489)"
+        ),
     ),
     (
         {
@@ -50,9 +52,11 @@ DRAFTED: tuple[tuple[Mapping[str, tuple[str, ...]], str], ...] = (
             "tp": ("8",),
             "ep": ("1",),
         },
-        "of long prompts beyond 4 requests and of others beyond 64 every line says "
-        "`spec-decoding: mtp`; elsewhere there are lines with and without, and the table has two "
-        "values for a setting, not which is which",
+        (
+            "of long prompts beyond 4 requests and of others beyond 64 every line says "
+            "`spec-decoding: mtp`; elsewhere there are lines with and without, and the table has "
+            "two values for a setting, not which is which"
+        ),
     ),
     (
         {
@@ -63,8 +67,10 @@ DRAFTED: tuple[tuple[Mapping[str, tuple[str, ...]], str], ...] = (
             "tp": ("8",),
             "ep": ("8",),
         },
-        "there are lines with `spec-decoding: mtp` and without, and the table has two values for a "
-        "setting, not which is which",
+        (
+            "there are lines with `spec-decoding: mtp` and without, and the table has two values "
+            "for a setting, not which is which"
+        ),
     ),
 )
 

@@ -79,6 +79,8 @@ is not left out, since little would be left: `n` of the last column counts the o
 The constants of the formulas were fitted on all these points, also on those that a column takes
 away: {refitted}
 """
+RUNS = """And runs of InferenceX in `{table}` that drafted tokens, or may have, which that table
+does not say and plans do not do, by InferenceX's own nvidia-master.yaml:"""
 SHOWN = """the table *constants fitted again* shows what that hides. It has no points of several
 GeForce GPUs: their exchanges are known from two sources, which two constants are fitted on."""
 NOT_SHOWN = "on new sources expect up to twice the medians and three times the 90th percentiles."
@@ -99,14 +101,12 @@ def answered(pairs: Iterable[Predicted]) -> Answers:
 def set_aside() -> str:
     pages = [f"`{repo}` {path}: {why}" for (repo, path), why in ASIDE.items()]
     runs = [f"{_named(run)}: {why}" for run, why in DRAFTED]
+    told = (
+        f"So are pages of one source that contradict each other: {'; '.join(pages)}.",
+        f"{RUNS.format(table=TABLE)} {'; '.join(runs)}.",
+    )
     return "\n\n".join(
-        textwrap.fill(text, 100, break_long_words=False, break_on_hyphens=False)
-        for text in (
-            f"So are pages of one source that contradict each other: {'; '.join(pages)}.",
-            f"And runs of InferenceX in `{TABLE}` that drafted tokens, or may have, which that table "
-            f"does not say and plans do not do, by InferenceX's own nvidia-master.yaml: "
-            f"{'; '.join(runs)}.",
-        )
+        textwrap.fill(text, 100, break_long_words=False, break_on_hyphens=False) for text in told
     )
 
 
