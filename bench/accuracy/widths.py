@@ -145,11 +145,12 @@ def fitted(rows: Sequence[Left]) -> tuple[Widths, ...]:
 
 
 def _of_time(rows: Sequence[Left]) -> Widths:
-    unmeasured = _of_rows([row for row in rows if row.given == UNMEASURED], COVERED[True])
+    gone = [row for row in rows if row.given == UNMEASURED]
     near, apart = (
         _of_rows([row for row in rows if row.near == n and row.given != UNMEASURED], COVERED[n])
         for n in (True, False)
     )
+    unmeasured = _of_rows(gone, COVERED[True]) if gone else apart
     return {spread: (near[spread], apart[spread], unmeasured[spread]) for spread in near}
 
 
