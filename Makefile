@@ -2,7 +2,7 @@
 PYTHON ?= $(if $(wildcard .venv/bin/python),.venv/bin/python,python3)
 EXAMPLES = $(sort $(wildcard examples/*.yaml))
 
-.PHONY: check format lint types contracts test generate examples efficiencies calibrate anchors accuracy refitted widths peers submissions references engines engines-full operators kubelet nova engine-parsers engine-arguments generated cluster guest pulumi-up catalog ansible apptainer bench packed orders mutants torture audit
+.PHONY: check format lint types contracts test generate examples efficiencies calibrate anchors accuracy refitted widths peers submissions references engines engines-full operators kubelet nova engine-parsers engine-arguments generated cluster guest pulumi-up catalog ansible apptainer bench packed sized orders mutants torture audit
 
 check: lint types contracts test
 
@@ -179,6 +179,10 @@ bench:
 # What fleets cost that tests/fleet/test_packed.py holds, recorded anew; what differs is told:
 packed:
 	$(PYTHON) -m bench.packing.packed
+
+# Answers to settings of every kind, recorded anew: tests/sizing/sized.txt. It tells what differs.
+sized:
+	$(PYTHON) -m bench.sized
 
 # Random manifests: whether more choice, less load, a looser deadline ever cost more:
 #   make orders ARGUMENTS="--manifests 1000 --seed 2"

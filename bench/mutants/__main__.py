@@ -77,6 +77,7 @@ PACKAGES = {
             "tests/placement/test_unlike.py",
             "tests/placement/test_window.py",
         ),
+        ("tests/sizing/test_sized.py",),
     ),
     "placement": Package(
         ("gpuplan/placement", "gpuplan/sharing", "gpuplan/plan/window.py"),

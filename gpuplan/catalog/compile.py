@@ -19,13 +19,15 @@ from ruamel.yaml import YAML
 from ruamel.yaml.error import YAMLError
 
 from gpuplan.catalog.clouds import CLOUDS
-from gpuplan.catalog.consistency import (
+from gpuplan.catalog.compiling.consistency import (
     check_commitments,
+    check_kernels,
     check_nodes,
     check_pci_ids,
     check_ranges,
     check_stand_ins,
 )
+from gpuplan.catalog.compiling.entries import entry, template
 from gpuplan.catalog.documents.cloud import CloudFile
 from gpuplan.catalog.documents.component import ComponentFile
 from gpuplan.catalog.documents.cuda import CudaFile
@@ -33,6 +35,7 @@ from gpuplan.catalog.documents.engine import BuildFile, EngineFile, ImageFile, T
 from gpuplan.catalog.documents.file import AnyFile, CatalogFile
 from gpuplan.catalog.documents.gpu import GpuFile
 from gpuplan.catalog.documents.instance import InstanceFile, RateFile
+from gpuplan.catalog.documents.kernels import KernelsFile
 from gpuplan.catalog.documents.nic import NicFile
 from gpuplan.catalog.documents.node import NodeFile
 from gpuplan.catalog.documents.price import PriceFile
@@ -46,7 +49,7 @@ from gpuplan.catalog.documents.tariff import (
     CommitmentsFile,
     InterruptionsFile,
 )
-from gpuplan.catalog.entries import entry, template
+from gpuplan.catalog.kernels import KERNELS
 from gpuplan.catalog.load import COMPILED
 from gpuplan.catalog.lookup import HARDWARE, HARDWARE_FOLDERS
 from gpuplan.catalog.market import MARKET
@@ -75,6 +78,7 @@ FOLDERS: dict[str, type[AnyFile]] = {
     "servers": ServersFile,
     "clouds": CloudFile,
     "providers": ProviderFile,
+    "kernels": KernelsFile,
 }
 # What few plans read is in files of its own, which are read when they are first asked for.
 PARTS: dict[str, tuple[str, ...]] = {
@@ -83,6 +87,7 @@ PARTS: dict[str, tuple[str, ...]] = {
     MARKET.name: ("instances", "rates"),
     TARIFFS.name: ("charges", "commitments", "carbon", "interruptions", "servers"),
     CLOUDS.name: ("clouds", "providers"),
+    KERNELS.name: ("kernels",),
 }
 Documents = dict[str, dict[str, Any]]
 
@@ -131,6 +136,7 @@ def _cross_check(files: Documents) -> Iterator[str]:
     yield from check_pci_ids(files)
     yield from check_ranges(files)
     yield from check_commitments(files)
+    yield from check_kernels(files)
     sold = (("prices", n, f.listings) for n, f in files["prices"].items())
     rented = (("servers", n, f.servers) for n, f in files["servers"].items())
     for folder, name, rows in (*sold, *rented):

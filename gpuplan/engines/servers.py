@@ -155,10 +155,17 @@ def _since(first: tuple[int, int], version: str) -> bool:
     return numbers is not None and numbers >= first
 
 
-def minor(version: str) -> tuple[int, int] | None:
+def minor(version: str) -> tuple[int, ...] | None:
     """The first two numbers of a release, `v0.27.1` or `0.27`; None of one that is no number."""
-    numbers = re.match(r"v?(\d+)\.(\d+)", version)
-    return (int(numbers[1]), int(numbers[2])) if numbers else None
+    numbers = release_numbers(version)
+    return numbers and numbers[:2]
+
+
+def release_numbers(version: str) -> tuple[int, ...] | None:
+    """The first two or three numbers of a release, 0.5.6 of `v0.5.6.post1`; None of one that is no
+    number."""
+    numbers = re.match(r"v?(\d+)\.(\d+)(?:\.(\d+))?", version)
+    return tuple(int(n) for n in numbers.groups() if n) if numbers else None
 
 
 def makes_videos(workload: Workload) -> bool:

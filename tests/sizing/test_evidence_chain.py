@@ -54,6 +54,7 @@ LOOSE = "{mean: 99 s, p50: 99 s, p95: 99 s, p99: 99 s}"
 POOLED = POOLS.replace("{time_to_first_token: 1 s", "{time_to_first_token: %s, request_latency: %s")
 CHANGED = {
     "pools with percentiles": POOLED % (LOOSE, LOOSE),
+    "pools with a pace": POOLS.replace("token: 40 ms", "token: {mean: 40 ms, p95: 60 ms}"),
     "pools with a percentile": POOLED % ("9 s", "{p95: 99 s}"),
     "replicas": CHAT_8B + SOME.format("replicas: 7, max_num_seqs: 9, cpu_cores_per_gpu: 3"),
     "sizes": CHAT_8B + SOME.format("tensor_parallel_size: 2, max_num_batched_tokens: 4096"),

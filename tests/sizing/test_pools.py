@@ -74,6 +74,21 @@ def test_objectives_are_met_at_the_peak_with_the_wanted_confidence() -> None:
     assert all(c is not None and c >= 0.8 - 1e-6 for c in chances.values()), chances
 
 
+def test_a_percentile_of_the_pace_is_that_of_every_answer() -> None:
+    """No prompt comes between tokens; how far it lies from the mean is less sure."""
+    asked = "time_per_output_token: {mean: 40 ms, p95: 15 ms}"
+    plan = planned(APART.replace("time_per_output_token: 40 ms", asked))
+    shown = {m.name: m for m in plan.workload.metrics}
+    mean, tail = shown["time_per_output_token"], shown["time_per_output_token_p95"]
+    assert (mean.limit, tail.limit) == (0.040, 0.015)
+    assert tail.estimate.value == mean.estimate.value
+    assert tail.estimate.low < mean.estimate.low < mean.estimate.high < tail.estimate.high
+    assert tail.estimate.value < 0.015
+    assert tail.probability is not None
+    assert tail.probability >= 0.8 - 1e-6
+    assert plan.workload.gpu_count > planned().workload.gpu_count
+
+
 def test_a_token_never_waits_for_a_prompt() -> None:
     """Nor does what a replica which does both adds to it appear anywhere."""
     both = sized(CHAT_70B, joined(50 * GB))

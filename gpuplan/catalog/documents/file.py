@@ -12,6 +12,7 @@ from gpuplan.catalog.documents.cuda import CudaFile
 from gpuplan.catalog.documents.engine import BuildFile, EngineFile, ImageFile
 from gpuplan.catalog.documents.gpu import GpuFile
 from gpuplan.catalog.documents.instance import InstanceFile, RateFile
+from gpuplan.catalog.documents.kernels import KernelsFile
 from gpuplan.catalog.documents.nic import NicFile
 from gpuplan.catalog.documents.node import NodeFile
 from gpuplan.catalog.documents.price import PriceFile
@@ -47,6 +48,7 @@ AnyFile = (
     | ServersFile
     | CloudFile
     | ProviderFile
+    | KernelsFile
 )
 
 

@@ -6,6 +6,8 @@ both.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+
 from gpuplan.plan.model import Alternative, Disaggregation, Metric, Parallelism
 from gpuplan.plan.times import TIMES
 from gpuplan.sizing.ask.demand import ServingDemand, accepted
@@ -60,6 +62,7 @@ _AT_PEAK = sheet("""
     concurrency: 1 = ceil(sequences * decode_replicas)  # answers at once at the peak
     output_tokens_per_second: 1/s = output_mean * requests_per_second  # of all replicas
 """)
+_PACE = "{}: s = token_seconds  # of every answer: how full a replica is by chance is left out"
 
 
 def serve(
@@ -154,7 +157,8 @@ def _record_times(settled: Settled[ServingDemand], layout: PooledReplica, scope:
     scope = _PEAK.record(ledger, scope)
     scope["first_prefill_factor"] = ONE_BY_ONE
     names = tuple(_shown(settled.demand))
-    return first_token(names, bursts=False).record(ledger, scope)
+    times = first_token(names, bursts=False) + sheet("\n".join(map(_PACE.format, _paces(names))))
+    return times.record(ledger, scope)
 
 
 def _running(replica: Replica, rate: float, limit: float) -> float:
@@ -182,6 +186,11 @@ def _shown(demand: ServingDemand) -> dict[str, float]:
     """The times that have an objective, and those that are always told."""
     limits = {name: limit.value for name, limit in demand.objectives.limits.items()}
     return limits | {name: limit.value for name, limit in accepted(demand).items()}
+
+
+def _paces(names: Iterable[str]) -> Iterator[str]:
+    """Those that are percentiles of the time per output token."""
+    return (n for n in names if TIMES[n][0] == "time_per_output_token" and TIMES[n][1] != "mean")
 
 
 def _prompts_bind(scope: Scope) -> bool:

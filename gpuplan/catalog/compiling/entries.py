@@ -5,6 +5,7 @@ from __future__ import annotations
 from decimal import Decimal
 from typing import Any
 
+from gpuplan.catalog.compiling.gpu_entry import gpu_entry, number
 from gpuplan.catalog.documents.base import SourceEntry
 from gpuplan.catalog.documents.cloud import CloudFile
 from gpuplan.catalog.documents.component import ComponentFile
@@ -12,6 +13,7 @@ from gpuplan.catalog.documents.engine import BuildFile, EngineFile, ImageFile
 from gpuplan.catalog.documents.file import AnyFile
 from gpuplan.catalog.documents.gpu import GpuFile
 from gpuplan.catalog.documents.instance import InstanceFile, RateFile
+from gpuplan.catalog.documents.kernels import KernelsFile
 from gpuplan.catalog.documents.nic import NicFile
 from gpuplan.catalog.documents.node import NodeFile
 from gpuplan.catalog.documents.price import PriceFile
@@ -25,10 +27,9 @@ from gpuplan.catalog.documents.tariff import (
     CommitmentsFile,
     InterruptionsFile,
 )
-from gpuplan.catalog.gpu_entry import gpu_entry, number
 
 _UNUSED = ("id", "kind", "sources", "notes")
-DUMPED = (ComponentFile, EngineFile, BuildFile, ImageFile, CloudFile, ProviderFile)
+DUMPED = (ComponentFile, EngineFile, BuildFile, ImageFile, CloudFile, ProviderFile, KernelsFile)
 TREES = (
     NodeFile,
     NicFile,

@@ -89,3 +89,18 @@ def check_commitments(files: Files) -> Iterator[str]:
         for row in file.commitments:
             if (file.provider, row.instance) not in known:
                 yield f"commitments/{name}.yaml: no such instance '{row.instance}'"
+
+
+def check_kernels(files: Files) -> Iterator[str]:
+    """GPUs that they speak of are there. A library of kernels need not be an engine."""
+    gpus = files["gpus"].values()
+    architectures = {gpu.architecture for gpu in gpus}
+    capabilities = {gpu.compute_capability for gpu in gpus if gpu.compute_capability}
+    for name, file in files["kernels"].items():
+        for row in file.tuned_products:
+            if row.architecture not in architectures:
+                yield f"kernels/{name}.yaml: no GPU of architecture '{row.architecture}'"
+        for row in (*file.fused_exchanges, *file.fused_by_recipes):
+            begin = row.capability
+            if begin and not any(capability.startswith(begin) for capability in capabilities):
+                yield f"kernels/{name}.yaml: no GPU of compute capability '{begin}'"

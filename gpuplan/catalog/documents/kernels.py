@@ -1,0 +1,123 @@
+"""Which work the releases of an engine, or a library of its kernels, do in one kernel, in kernels
+that were tuned, or beside the GPU: what sizing reckons with by GPU, model and release."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Annotated, Literal, Self
+
+from pydantic import Field, model_validator
+
+from gpuplan.catalog.documents.base import Count, File, Strict, unique
+
+Release = Annotated[str, Field(pattern=r"^[0-9]+\.[0-9]+(\.[0-9]+)?$")]
+Capability = Annotated[str, Field(pattern=r"^[0-9]+\.[0-9]?$")]
+Architecture = Annotated[str, Field(pattern=r"^[A-Z]\w+$")]  # of a model, or how several begin
+Models = Annotated[list[Architecture], Field(min_length=1)]
+Sizes = Annotated[list[Count], Field(min_length=1)]
+
+
+class SinceDocument(Strict):
+    """From this release on."""
+
+    since: Release
+    source: str
+
+
+class CapabilityDocument(SinceDocument):
+    """`capability` is how those of the GPUs begin; the longest that fits is a GPU's."""
+
+    capability: Capability
+
+
+class ListedDocument(SinceDocument):
+    """Architectures of models, whole."""
+
+    models: Models
+
+
+class RecipeDocument(Strict):
+    """What those ask for who tune an engine for a measurement: GPUs by the beginning of their
+    `capability`, or all of a `vendor`; the beginnings of models' architectures."""
+
+    capability: Capability | None = None
+    vendor: Literal["amd", "intel"] | None = None
+    models: Models
+    source: str
+
+    @model_validator(mode="after")
+    def _of_gpus(self) -> Self:
+        if (self.capability is None) == (self.vendor is None):
+            raise ValueError("a recipe is for a capability or for a vendor")
+        return self
+
+
+class ModelsDocument(Strict):
+    """Beginnings of models' architectures."""
+
+    models: Models
+    source: str
+
+
+class ScaledDocument(SinceDocument):
+    """Of a `vendor`, or of every."""
+
+    vendor: Literal["nvidia", "amd", "intel"] | None = None
+
+
+class DraftsDocument(Strict):
+    """Methods of speculative decoding."""
+
+    methods: Annotated[list[str], Field(min_length=1)]
+    source: str
+
+
+class TunedDocument(Strict):
+    """Of GPUs of one architecture, the hidden sizes by beginnings of models' architectures."""
+
+    architecture: str
+    models: Annotated[dict[Architecture, Sizes], Field(min_length=1)]
+    source: str
+
+
+class KernelsFile(File):
+    """Of an engine, or of a library:
+
+    - `fused_exchanges`: where an exchange of tensor parallelism and the norm after it are one
+      kernel by default; of `fused_models` alone, if the engine has a list; with several data-
+      parallel groups from `fused_beside_data_parallelism` on, without it never;
+    - `fused_by_recipes`: of which others it is asked for;
+    - `exchanged_norms`: models of which queries and keys are normed over the heads of all GPUs;
+    - `scaled_within`: where the inputs of fp8 blocks are scaled within other kernels;
+    - `asynchronous`: it schedules a step while one runs, with pipeline stages from
+      `asynchronous_stages` on, ahead of tokens that are drafted by `drafted_ahead` alone;
+    - `tuned_products`: whose products of weights scaled in blocks have kernels that were tuned;
+    - `unnamed_release`: what a release without numbers is taken for, where it matters.
+    """
+
+    kind: Literal["kernels"]
+    unnamed_release: SinceDocument | None = None
+    fused_exchanges: list[CapabilityDocument] = []
+    fused_models: list[ListedDocument] | None = None
+    fused_beside_data_parallelism: SinceDocument | None = None
+    fused_by_recipes: list[RecipeDocument] = []
+    exchanged_norms: ModelsDocument | None = None
+    scaled_within: ScaledDocument | None = None
+    asynchronous: SinceDocument | None = None
+    asynchronous_stages: SinceDocument | None = None
+    drafted_ahead: DraftsDocument | None = None
+    tuned_products: list[TunedDocument] = []
+
+    def cited(self) -> Iterable[str]:
+        for name in type(self).model_fields:
+            facts = getattr(self, name)
+            for fact in facts if isinstance(facts, list) else (facts,):
+                if isinstance(fact, Strict) and hasattr(fact, "source"):
+                    yield fact.source
+
+    @model_validator(mode="after")
+    def _once(self) -> Self:
+        unique("capability", (row.capability for row in self.fused_exchanges))
+        unique("model", (m for row in self.fused_models or () for m in row.models))
+        unique("architecture", (row.architecture for row in self.tuned_products))
+        return self

@@ -1,0 +1,138 @@
+"""What releases of engines and their libraries do in one kernel, in tuned ones, or ahead of a step.
+
+`kernels.json` is compiled from `data/kernels`; its first reader loads it. `KernelsFile` says what
+each field means. Releases are their numbers: (0, 5, 6) of 0.5.6.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from gpuplan.catalog.model import Gpu
+from gpuplan.frozen import record
+
+KERNELS = Path(__file__).with_name("kernels.json")
+Release = tuple[int, ...]
+
+
+@record
+class Recipe:
+    """What is asked for, of models whose architectures begin with `models`."""
+
+    capability: str | None
+    vendor: str | None
+    models: tuple[str, ...]
+
+    def covers(self, gpu: Gpu, architecture: str) -> bool:
+        if self.capability is None:
+            here = gpu.vendor == self.vendor
+        else:
+            here = (gpu.compute_capability or "").startswith(self.capability)
+        return here and architecture.startswith(self.models)
+
+
+@record
+class EngineKernels:
+    """Those of an engine. `fused_exchanges` has the longest beginnings of a capability first;
+    `fused_models` is None where the engine has no list."""
+
+    unnamed_release: Release | None
+    fused_exchanges: tuple[tuple[str, Release], ...]
+    fused_models: Mapping[str, Release] | None
+    fused_beside_data_parallelism: Release | None
+    recipes: tuple[Recipe, ...]
+    exchanged_norms: tuple[str, ...]
+    scaled_within: Release | None
+    scaled_vendor: str | None
+    asynchronous: Release | None
+    asynchronous_stages: Release | None
+    drafted_ahead: tuple[str, ...]
+
+    def asked(self, gpu: Gpu, architecture: str) -> bool:
+        """Whether recipes ask for exchanges and norms in one kernel."""
+        return any(recipe.covers(gpu, architecture) for recipe in self.recipes)
+
+    def asynchronous_since(self, stages: int) -> Release | None:
+        return self.asynchronous if stages == 1 else self.asynchronous_stages
+
+    def fused_since(self, gpu: Gpu, architecture: str) -> Release | None:
+        """The first release that does an exchange and its norm in one kernel; None: none does."""
+        capability = gpu.compute_capability or ""
+        first = next((s for begin, s in self.fused_exchanges if capability.startswith(begin)), None)
+        if first is None or self.fused_models is None:
+            return first
+        listed = self.fused_models.get(architecture)
+        return listed and max(first, listed)
+
+
+def _release(text: str) -> Release:
+    return tuple(map(int, text.split(".")))
+
+
+@cache
+def engine_kernels(engine: str) -> EngineKernels | None:
+    """Those of an engine, None of one without a file."""
+    entry = _tree().get(engine)
+    return None if entry is None else _engine(entry)
+
+
+def _engine(entry: dict[str, Any]) -> EngineKernels:
+    listed = entry.get("fused_models")
+    by_capability = {row["capability"]: _release(row["since"]) for row in entry["fused_exchanges"]}
+    return EngineKernels(
+        unnamed_release=_since(entry, "unnamed_release"),
+        fused_exchanges=tuple(sorted(by_capability.items(), key=lambda row: -len(row[0]))),
+        fused_models=None
+        if listed is None
+        else {model: _release(row["since"]) for row in listed for model in row["models"]},
+        fused_beside_data_parallelism=_since(entry, "fused_beside_data_parallelism"),
+        recipes=tuple(
+            Recipe(
+                capability=row.get("capability"),
+                vendor=row.get("vendor"),
+                models=tuple(row["models"]),
+            )
+            for row in entry["fused_by_recipes"]
+        ),
+        exchanged_norms=tuple(entry.get("exchanged_norms", {}).get("models", ())),
+        scaled_within=_since(entry, "scaled_within"),
+        scaled_vendor=entry.get("scaled_within", {}).get("vendor"),
+        asynchronous=_since(entry, "asynchronous"),
+        asynchronous_stages=_since(entry, "asynchronous_stages"),
+        drafted_ahead=tuple(entry.get("drafted_ahead", {}).get("methods", ())),
+    )
+
+
+def _since(entry: dict[str, Any], name: str) -> Release | None:
+    return _release(entry[name]["since"]) if name in entry else None
+
+
+def tuned_products(gpu: Gpu, architecture: str, hidden_size: int) -> bool:
+    """Whether a library has tuned kernels for the products of the weights of such a model, scaled
+    in blocks."""
+    return any(
+        architecture.startswith(begin) and hidden_size in sizes
+        for begin, sizes in _tuned(gpu.architecture)
+    )
+
+
+@cache
+def _tuned(architecture: str) -> tuple[tuple[str, tuple[int, ...]], ...]:
+    """Hidden sizes by beginnings of models' architectures, of GPUs of an architecture."""
+    return tuple(
+        (begin, tuple(sizes))
+        for entry in _tree().values()
+        for row in entry["tuned_products"]
+        if row["architecture"] == architecture
+        for begin, sizes in row["models"].items()
+    )
+
+
+@cache
+def _tree() -> dict[str, Any]:
+    tree: dict[str, Any] = json.loads(KERNELS.read_bytes())["kernels"]
+    return tree
