@@ -4,11 +4,30 @@ from __future__ import annotations
 
 import contextlib
 import gc
+import importlib
 import os
 import sys
-from typing import NoReturn
+from types import ModuleType
+from typing import Any, NoReturn
 
 from gpuplan.cli.main import main
+
+METADATA = "importlib.metadata"
+
+
+class _Metadata(ModuleType):
+    """Itself when it is used: pydantic takes `entry_points` from it to look for its plugins, which
+    are off, and what it imports is a part of every call's time."""
+
+    def entry_points(self, **which: Any) -> Any:
+        return self.__getattr__("entry_points")(**which)
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        if sys.modules[METADATA] is self:
+            del sys.modules[METADATA]
+        return getattr(importlib.import_module(METADATA), name)
 
 
 def run() -> NoReturn:
@@ -16,6 +35,7 @@ def run() -> NoReturn:
     `compile`, and give a process that ends at once nothing."""
     gc.disable()
     os.environ["PYDANTIC_DISABLE_PLUGINS"] = "__all__"
+    sys.modules.setdefault(METADATA, _Metadata(METADATA))
     for number, mode in ((0, "r"), (1, "w"), (2, "w")):  # a stream that the caller closed
         name = ("stdin", "stdout", "stderr")[number]
         if getattr(sys, name) is None:

@@ -5,7 +5,6 @@ Each module that finds problems has one constructor a message; renderers live in
 
 from __future__ import annotations
 
-import difflib
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import field, replace
@@ -91,6 +90,8 @@ def nearest(name: str, known: Iterable[str]) -> str | None:
     """The known name that `name` was probably meant to be, or None."""
     if len(name) > LONGEST_NAME:
         return None
+    import difflib  # only what is wrong is looked up
+
     folded = {k.casefold(): k for k in sorted(known, reverse=True)}
     match = difflib.get_close_matches(name.casefold(), sorted(folded), n=1, cutoff=0.6)
     return folded[match[0]] if match else None

@@ -281,7 +281,7 @@ def _order_lists(plan: Plan) -> Iterator[Emission]:
 
 def machines(resolved: Resolved, placement: Placement) -> Sequence[Diagnostic]:
     """What the cluster of a cloud cannot be made of."""
-    if TARGETS[resolved.loaded.manifest.platform.target].provider is None:
+    if not _rented(resolved):
         return ()
     from gpuplan.resolve.clouds.cluster import cloud_problems
 
@@ -344,8 +344,13 @@ def assemble(
     )
 
 
+def _rented(resolved: Resolved) -> bool:
+    """Whether a cloud makes the cluster."""
+    return TARGETS[resolved.loaded.manifest.platform.target].provider is not None
+
+
 def _cloud(resolved: Resolved, placement: Placement) -> Cloud | None:
-    if TARGETS[resolved.loaded.manifest.platform.target].provider is None:
+    if not _rented(resolved):
         return None
     from gpuplan.resolve.clouds.cluster import cloud
 

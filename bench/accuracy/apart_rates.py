@@ -18,6 +18,7 @@ from itertools import combinations
 from pathlib import Path
 from statistics import median
 
+from bench.accuracy.refitted import middle_and_ninety
 from bench.accuracy.refitted_rates import FAMILIES, pairs_of, row_of
 from gpuplan.accuracy.fit.calibrate import Pair
 from gpuplan.accuracy.metrics.rates import STEPS
@@ -87,9 +88,7 @@ def main(paths: list[str]) -> None:
 def _of(logs: Sequence[float]) -> str:
     if not logs:
         return "–"
-    ordered = sorted(logs)
-    ends = ordered[len(ordered) // 2], ordered[math.ceil(0.9 * len(ordered)) - 1]
-    return " / ".join(f"{100 * math.expm1(end):.1f}" for end in ends)
+    return " / ".join(f"{100 * math.expm1(end):.1f}" for end in middle_and_ninety(logs))
 
 
 if __name__ == "__main__":

@@ -147,10 +147,15 @@ def show(serving: Serving, ways: Sequence[str]) -> None:
 
 def cell(rows: Sequence[tuple[float, bool]]) -> str:
     """Of errors, and whether the measurement was inside the interval."""
-    sizes = sorted(abs(error) for error, _ in rows)
-    middle, ninety = sizes[len(sizes) // 2], sizes[math.ceil(0.9 * len(sizes)) - 1]
+    middle, ninety = middle_and_ninety([abs(error) for error, _ in rows])
     covered = sum(inside for _, inside in rows) / len(rows)
     return f"{100 * middle:.1f} / {100 * ninety:.1f} / {100 * covered:.0f} of {len(rows)}"
+
+
+def middle_and_ninety(sizes: Sequence[float]) -> tuple[float, float]:
+    """The median, of two the larger, and the 90th percentile."""
+    ordered = sorted(sizes)
+    return ordered[len(ordered) // 2], ordered[math.ceil(0.9 * len(ordered)) - 1]
 
 
 if __name__ == "__main__":

@@ -6,7 +6,7 @@ whose settings nobody tuned, for kinds of models and GPUs.
 Whole sources are left out, with constants fitted again as bench/accuracy/refitted.py does; then
 some of a source's own points are given, as `gpuplan accuracy CSV --calibrate` gives a user's, and
 the rest is predicted. Given are the first by identifier, which is a hash, and by another hash: no
-choice of ours. Needs numpy and scipy.
+choice of ours. Then whole generations of GPUs are left out, too. Needs numpy and scipy.
 """
 
 from __future__ import annotations
@@ -21,20 +21,20 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bench.accuracy.refitted import Serving, left_out, of_amd
+from bench.accuracy.refitted import Serving, left_out, of_amd, solved
 from bench.fitting.fit import table, write
 from gpuplan.accuracy.fit.calibrate import Pair, solve
 from gpuplan.accuracy.fit.explained import Explained
 from gpuplan.accuracy.metrics.serving_priors import PRIORS
 from gpuplan.accuracy.reckon import Ends
-from gpuplan.sizing.calibration.anchors import Anchors, Features, Reach
+from gpuplan.sizing.calibration.anchors import Anchors, Features, Field, Reach
 from gpuplan.sizing.calibration.served import AMD, USUAL
 
 ABOUT = """How wide intervals of served times are
 
 Ends of 90 % intervals in standard deviations, of 89 % where no point of the same site is near, for
-each `spread` of the features: where one is near, and where none is. Of whole sources that were left
-out.
+each `spread` of the features: where one is near, where none is, and where nobody measured the GPU.
+Of whole sources that were left out, and of whole generations of GPUs.
 """
 # Near a point of the same site, and where none is, of which wider intervals cost most: between the
 # 86 and 94 % that are asked of every category.
@@ -42,7 +42,8 @@ COVERED = {True: 0.9, False: 0.89}
 FEW = 3  # sources for which a kind's own ends count half
 KINDS = ("dense", "mixture", AMD)
 DRAWS = 3  # of the points that are given
-Widths = Mapping[str, tuple[Ends, Ends]]  # by spread: near points of one's own, and without
+# By spread: near points of one's own, without, and where nobody measured the GPU.
+Widths = Mapping[str, tuple[Ends, Ends, Ends]]
 
 
 class Left(NamedTuple):
@@ -60,7 +61,7 @@ class Left(NamedTuple):
     @property
     def near(self) -> bool:
         """Beside some point of the same site."""
-        return self.given != NOTHING
+        return self.given not in (NOTHING, UNMEASURED)
 
     def inside(self, ends: Ends) -> bool:
         return ends[0] <= self.z <= ends[1]
@@ -87,7 +88,7 @@ def _order(pair: Pair, draw: int) -> str:
     return sha256(f"{draw} {name}".encode()).hexdigest() if draw else name
 
 
-NOTHING = "none given"
+NOTHING, UNMEASURED = "none given", "no point of the generation"
 COLUMNS: dict[str, Given] = {
     NOTHING: of_all(0),
     "1 of the site": of_all(1),
@@ -115,11 +116,27 @@ def _of_source(
             kept = [n for n, p in enumerate(everybody) if n < len(rest) or id(p) in given]
             known = [everybody[n] for n in kept]
             field = solve(known, prior, reaches, explained.among(kept))
-            for point, answer in (pair for pair in own if id(pair) not in given):
-                said, features = field.mean(answer.features), answer.features
-                far = answer.error(point.value) - said
-                z, reach = far / field.sigma(features), field.reach(features)
-                yield Left(column, name, draw, features, math.expm1(-far), z, reach)
+            gone = [pair for pair in own if id(pair) not in given]
+            yield from _left(field, gone, column=column, given=name, draw=draw)
+
+
+def of_generations(serving: Serving) -> Iterator[Left]:
+    """Of GPUs that nobody measured, at sites whose settings nobody tuned."""
+    for column, rest, own in left_out(serving, "generation"):
+        usual = [pair for pair in own if pair[1].features["practice"] == USUAL]
+        if usual:
+            field = solved(tuple(PRIORS.values())[column], rest)
+            yield from _left(field, usual, column=column, given=UNMEASURED, draw=0)
+
+
+def _left(
+    field: Field, gone: Sequence[Pair], *, column: int, given: str, draw: int
+) -> Iterator[Left]:
+    for point, answer in gone:
+        features = answer.features
+        far = answer.error(point.value) - field.mean(features)
+        z = far / field.sigma(features)
+        yield Left(column, given, draw, features, math.expm1(-far), z, field.reach(features))
 
 
 def fitted(rows: Sequence[Left]) -> tuple[Widths, ...]:
@@ -128,23 +145,27 @@ def fitted(rows: Sequence[Left]) -> tuple[Widths, ...]:
 
 
 def _of_time(rows: Sequence[Left]) -> Widths:
+    gone = [row for row in rows if row.given == UNMEASURED]
     near, apart = (
-        _of_rows([row for row in rows if row.near == n], COVERED[n]) for n in (True, False)
+        _of_rows([row for row in rows if row.near == n and row.given != UNMEASURED], COVERED[n])
+        for n in (True, False)
     )
-    return {spread: (near[spread], apart[spread]) for spread in near}
+    unmeasured = _of_rows(gone, COVERED[True]) if gone else apart
+    return {spread: (near[spread], apart[spread], unmeasured[spread]) for spread in near}
 
 
 def _of_rows(rows: Sequence[Left], covered: float) -> dict[str, Ends]:
-    """A kind's are like those of all, the more the fewer sources have it. Engines, of which few
+    """A kind's are like those of all, the more the fewer sources have it, where its own are not
+    wider: few show that errors are larger, but not that they are smaller. Engines, of which few
     sources have each, are not told apart: sources that had no say were covered less."""
     everything, by_kind = ends(rows, covered), {}
     for kind in KINDS:
         of = [row for row in rows if _kind(row) == kind]
         sources = len({row.features["source"] for row in of})
         part = sources / (sources + FEW)
-        both = zip(ends(of, covered), everything, strict=True)
-        low, high = (part * own + (1 - part) * usual for own, usual in both)
-        by_kind[f"{USUAL}, {kind}"] = float(f"{low:.4g}"), float(f"{high:.4g}")
+        (_, own), (_, usual) = ends(of, covered), everything
+        wide = float(f"{max(own, part * own + (1 - part) * usual):.4g}")
+        by_kind[f"{USUAL}, {kind}"] = -wide, wide
     return by_kind
 
 
@@ -170,11 +191,12 @@ def module(widths: Sequence[Widths]) -> Iterator[str]:
     yield "from gpuplan.accuracy.reckon import Ends"
     yield ""
     of_times = dict(zip(PRIORS, widths, strict=True))
-    yield from table("WIDTHS: dict[str, dict[str, tuple[Ends, Ends]]]", of_times)
+    yield from table("WIDTHS: dict[str, dict[str, tuple[Ends, Ends, Ends]]]", of_times)
 
 
 def main(paths: list[str]) -> None:
-    widths = fitted(list(lefts(Serving([Path(path) for path in paths]))))
+    serving = Serving([Path(path) for path in paths])
+    widths = fitted([*lefts(serving), *of_generations(serving)])
     write("accuracy/data/widths.py", ABOUT, module(widths))
 
 

@@ -66,7 +66,8 @@ class Prior:
     those without the text `apart`, where there is one, by leaving every value of it out.
     `ends` are the quantiles of the errors that an interval spans, nine tenths of them, for each
     value of the text `by` its own; to either side it spans `least` standard deviations. Of some of
-    those values the ends are known, `held`: with a point of one's own of the group, and without.
+    those values the ends are known, `held`: with a point of one's own of the group, without, and
+    where the group may have no point of the same GPU.
     Measured values above `most`, in the row's unit, are of something else and correct nothing.
     `unit` of the anchors, where it is not that of the rows."""
 
@@ -76,7 +77,7 @@ class Prior:
     reaches: tuple[tuple[tuple[str, ...], bool], ...]
     ends: tuple[float, float] = (0.04, 0.96)
     by: str = ""
-    held: tuple[tuple[str, tuple[Ends, Ends]], ...] = ()
+    held: tuple[tuple[str, tuple[Ends, Ends, Ends]], ...] = ()
     apart: str = ""
     least: float = 1.2
     most: float = math.inf

@@ -90,7 +90,7 @@ k8s.apps.v1.Deployment(
                 # a Service called like the engine would set variables that the engine reads
                 enable_service_links=False,
                 priority_class_name="mi300x-normal",
-                termination_grace_period_seconds=101,
+                termination_grace_period_seconds=103,
                 topology_spread_constraints=[
                     k8s.core.v1.TopologySpreadConstraintArgs(
                         max_skew=1,
@@ -130,14 +130,14 @@ k8s.apps.v1.Deployment(
                             # 67.7 GiB of weights
                             "--tensor-parallel-size=1",
                             "--max-model-len=7168",
-                            # requests at once; their KV cache takes 32.4 GiB of a GPU
-                            "--max-num-seqs=76",
+                            # requests at once; their KV cache takes 32 GiB of a GPU
+                            "--max-num-seqs=75",
                             "--max-num-batched-tokens=8192",
                             # 161 GiB of 179 GiB
                             "--gpu-memory-utilization=0.9",
                             "--kv-cache-dtype=auto",
                             # an answer of 700 tokens, as 95 % are at most, is finished
-                            "--shutdown-timeout=56",
+                            "--shutdown-timeout=58",
                         ],
                         env=[
                             k8s.core.v1.EnvVarArgs(name="HF_HOME", value="/models"),

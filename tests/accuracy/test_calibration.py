@@ -11,11 +11,12 @@ import pytest
 
 from gpuplan.accuracy.fit.calibrate import usable
 from gpuplan.accuracy.fit.validate import fields, reckoned, without
+from gpuplan.accuracy.points.aside import ASIDE, DRAFTED, TABLE
 from gpuplan.accuracy.points.points import read_points
 from gpuplan.accuracy.points.runs import by_run
 from gpuplan.accuracy.predict import PRIORS, predict, reckon
 from gpuplan.accuracy.reckon import Reckoned
-from gpuplan.accuracy.show.document import _OVERVIEW, AGAIN, WAYS, page, plots
+from gpuplan.accuracy.show.document import _OVERVIEW, AGAIN, WAYS, page, plots, set_aside
 from gpuplan.cli.main import main
 from gpuplan.plan.model import Estimate
 from gpuplan.report.measuring import spared
@@ -24,6 +25,7 @@ from gpuplan.sizing.calibration.anchors import Anchors
 from tests.accuracy.test_accuracy import SERVED, written
 
 SLOWER = 1.3
+QWEN_DRAFTED = {"model": "qwen3.5-397b-a17b", "engine": "sglang 0.5.9", "tp": "4", "ep": "1"}
 APART = "How far two sources are apart where they measured the same"
 OWN = SERVED | {"model": "llama3.1-8b", "gpu": "L4", "engine": "vllm", "tp": "1"}
 MANIFEST = """\
@@ -190,6 +192,56 @@ def test_what_a_site_measures_moves_its_other_models_too(calibrated: Path) -> No
             effects[effect.name] = effect.value
         assert ("source" in effects) is moved
         assert effects.get("source", 1) > 0.02
+
+
+@pytest.mark.parametrize(
+    ("changed", "kept"),
+    [
+        ({}, False),
+        ({"engine": "trtllm 1.2.0rc6.post2"}, True),
+        ({"source_path": "another/table.csv"}, True),
+        ({"model": "deepseek-v3"}, True),
+        (QWEN_DRAFTED, False),
+        (QWEN_DRAFTED | {"ep": "4"}, True),
+        (QWEN_DRAFTED | {"gpu": "H200-SXM-141GB"}, True),
+    ],
+)
+def test_runs_that_drafted_tokens_are_set_aside(
+    tmp_path: Path, changed: dict[str, str], kept: bool
+) -> None:
+    """Where their source says so, and their neighbours stay."""
+    row = {
+        "model": "deepseek-r1",
+        "gpu": "B200-SXM-180GB",
+        "engine": "trtllm 1.2.0rc6.post3",
+        "precision": "fp8",
+        "tp": "8",
+        "ep": "8",
+        "batch": "4",
+        "confidence": "A",
+        "source_path": TABLE,
+    }
+    path = written(tmp_path / "points.csv", SERVED | row | changed)
+    assert [p.confidence for p in read_points([path])] == ["A" if kept else "C"]
+    anchored = fields(read_points([path]), alone=True)["time_per_output_token"]
+    assert len(anchored.anchors) == kept, "and correct nothing"
+
+
+def test_the_page_says_which_points_are_set_aside_and_why() -> None:
+    text = " ".join(set_aside().split())
+    for reason in (*ASIDE.values(), *(why for _, why in DRAFTED)):
+        assert " ".join(reason.split()) in text
+    assert "trtllm 1.1.0rc2.post2 deepseek-r1 fp8 H200-SXM-141GB TP8 EP8:" in text
+    assert max(map(len, set_aside().splitlines())) <= 100
+
+
+@pytest.mark.parametrize("quantity", ["time_per_output_token", "time_to_first_token"])
+def test_of_a_gpu_that_nobody_measured_no_interval_is_narrower(quantity: str) -> None:
+    """In standard deviations, of all that one's own measurements say nothing of."""
+    *_, of_gpu, nothing = Anchors()(quantity).reaches
+    for kind, low, high in nothing.kinds:
+        assert low <= of_gpu.ends({nothing.by: kind})[0]
+        assert high >= of_gpu.ends({nothing.by: kind})[1]
 
 
 def test_one_value_under_two_names_is_one_run(tmp_path: Path) -> None:

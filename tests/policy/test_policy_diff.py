@@ -103,6 +103,22 @@ def test_less_is_less() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("usd_per_hour", "words"),
+    [
+        ("47.1993", "−$0.51 a month (under 1 % less)"),
+        ("47.2007", "+$0.51 a month (under 1 % more)"),
+        ("46.9", "−$219 a month (−1 %)"),
+        ("47.2", "no change in cost ($34,456 a month)"),
+    ],
+)
+def test_a_little_less_is_not_nothing(usd_per_hour: str, words: str) -> None:
+    few = with_cost(serving_plan(), usd_per_hour=Decimal(usd_per_hour))
+    result = compare(serving_plan(), with_workload(few, renamed_from=("other",)))
+    assert words in text(result).splitlines()[0]
+    assert words in markdown(result).replace("\\", "")
+
+
 def test_figures_before_and_after() -> None:
     result = compare(serving_plan(), grown())
     totals = {f.name: (f.base, f.head) for f in result.totals}

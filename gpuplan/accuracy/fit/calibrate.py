@@ -25,6 +25,7 @@ from gpuplan.sizing.evidence.intervals import Z90
 FOLDS = 5
 SHRINK = 60  # points for which a group's own quantiles count half
 SHRINK_APART = 20  # of a harness, where whole sources were left out
+OF_GPU = ("gpu", "cell", "layout")  # texts that points of other GPUs do not share
 Pair = tuple[Point, Reckoned]
 
 
@@ -224,7 +225,7 @@ def _reach(
     for kind, _ in prior.held:
         own = [h for h in kinds[kind] if h.pair[1].features["source"] == OWN]
         kinds[kind] = [] if apart else own
-    usual_of = {kind: near_or_not[apart] for kind, near_or_not in prior.held}
+    usual_of = {kind: _held(of, same, apart=apart) for kind, of in prior.held}
     of_kinds = [
         (kind, *_ends(of_kind, prior, usual_of.get(kind, ends), shrink))
         for kind, of_kind in sorted(kinds.items())
@@ -238,6 +239,16 @@ def _reach(
         by=prior.by,
         kinds=tuple((kind, *_stretched(prior, place, kind, *own)) for kind, *own in of_kinds),
     )
+
+
+def _held(of: tuple[Ends, Ends, Ends], same: Sequence[str], *, apart: bool) -> Ends:
+    """The known ends that hold in a reach: where nobody may have measured the GPU, not narrower
+    than where somebody did."""
+    near, others, unmeasured = of
+    ends = others if apart else near
+    if any(name in same for name in OF_GPU):
+        return ends
+    return min(ends[0], unmeasured[0]), max(ends[1], unmeasured[1])
 
 
 def _stretched(prior: Prior, place: int, kind: str, low: float, high: float) -> Ends:

@@ -1,6 +1,6 @@
-"""Pages of a source that contradict each other: set aside, as points of confidence C are. Each for
-a reason that can be read at the source, whatever is predicted; docs/accuracy.md also shows what is
-left with them.
+"""Pages of a source that contradict each other, and runs that drafted tokens, or may have, where a
+table does not say so: set aside, as points of confidence C are. Each for a reason that can be read
+at the source, whatever is predicted; docs/accuracy.md also shows what is left with them.
 """
 
 from __future__ import annotations
@@ -18,7 +18,68 @@ ASIDE = {
     "2026-11-27)",
 }
 
+# InferenceX's runs in a table of aiconfigurator, which has no column for multi-token prediction:
+# the values that tell runs, and what every version of SemiAnalysisAI/InferenceX,
+# .github/configs/nvidia-master.yaml, says of them (2025-10-27 to 2026-07-14, read 2026-11-28). Runs
+# of which it has lines with and without, and the table one value for each setting, are kept: which
+# it was is not said.
+TABLE = "aic-core/src/aiconfigurator_core/systems/silicon_sample.csv"
+DRAFTED: tuple[tuple[Mapping[str, tuple[str, ...]], str], ...] = (
+    (
+        {"engine": ("trtllm 1.2.0rc6.post3",), "model": ("deepseek-r1",)},
+        (
+            "every line of this release says `spec-decoding: mtp`; without, 1.2.0rc6.post2 was run "
+            "(#1488, #1489)"
+        ),
+    ),
+    (
+        {
+            "engine": ("sglang 0.5.9",),
+            "model": ("qwen3.5-397b-a17b",),
+            "precision": ("fp8",),
+            "gpu": ("B200-SXM-180GB",),
+            "tp": ("4",),
+            "ep": ("1",),
+        },
+        "with this release and layout every line says `spec-decoding: mtp`",
+    ),
+    (
+        {
+            "engine": ("sglang 0.5.9",),
+            "model": ("deepseek-r1", "deepseek-v3"),
+            "precision": ("fp8",),
+            "gpu": ("B200-SXM-180GB",),
+            "tp": ("8",),
+            "ep": ("1",),
+        },
+        (
+            "of long prompts beyond 4 requests and of others beyond 64 every line says "
+            "`spec-decoding: mtp`; elsewhere there are lines with and without, and the table has "
+            "two values for a setting, not which is which"
+        ),
+    ),
+    (
+        {
+            "engine": ("trtllm 1.1.0rc2.post2",),
+            "model": ("deepseek-r1",),
+            "precision": ("fp8",),
+            "gpu": ("H200-SXM-141GB",),
+            "tp": ("8",),
+            "ep": ("8",),
+        },
+        (
+            "there are lines with `spec-decoding: mtp` and without, and the table has two values "
+            "for a setting, not which is which"
+        ),
+    ),
+)
+
 
 def aside(row: Mapping[str, str]) -> bool:
-    """Whether a row is of such a page."""
-    return (row.get("source_repo", ""), row.get("source_path", "")) in ASIDE
+    """Whether a row is of such a page, or of such a run."""
+    path = row.get("source_path", "")
+    if (row.get("source_repo", ""), path) in ASIDE:
+        return True
+    return path == TABLE and any(
+        all(row.get(column) in values for column, values in run.items()) for run, _ in DRAFTED
+    )

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from gpuplan.accuracy.fit.validate import without
-from gpuplan.accuracy.points.aside import ASIDE
+from gpuplan.accuracy.points.aside import ASIDE, DRAFTED, TABLE
 from gpuplan.accuracy.points.points import Point, read_points
 from gpuplan.accuracy.predict import PRIORS, function, rests
 from gpuplan.accuracy.show.plot import scatter
@@ -79,6 +79,8 @@ is not left out, since little would be left: `n` of the last column counts the o
 The constants of the formulas were fitted on all these points, also on those that a column takes
 away: {refitted}
 """
+RUNS = """And runs of InferenceX in `{table}` that drafted tokens, or may have, which that table
+does not say and plans do not do, by InferenceX's own nvidia-master.yaml:"""
 SHOWN = """the table *constants fitted again* shows what that hides. It has no points of several
 GeForce GPUs: their exchanges are known from two sources, which two constants are fitted on."""
 NOT_SHOWN = "on new sources expect up to twice the medians and three times the 90th percentiles."
@@ -97,12 +99,24 @@ def answered(pairs: Iterable[Predicted]) -> Answers:
 
 
 def set_aside() -> str:
-    pages = (f"`{repo}` {path}: {why}" for (repo, path), why in ASIDE.items())
-    return "\n".join(
-        textwrap.wrap(
-            f"So are pages of one source that contradict each other: {'; '.join(pages)}.", 100
-        )
+    pages = [f"`{repo}` {path}: {why}" for (repo, path), why in ASIDE.items()]
+    runs = [f"{_named(run)}: {why}" for run, why in DRAFTED]
+    told = (
+        f"So are pages of one source that contradict each other: {'; '.join(pages)}.",
+        f"{RUNS.format(table=TABLE)} {'; '.join(runs)}.",
     )
+    return "\n\n".join(
+        textwrap.fill(text, 100, break_long_words=False, break_on_hyphens=False) for text in told
+    )
+
+
+def _named(run: Mapping[str, Sequence[str]]) -> str:
+    """A kind of run: the values of its columns, layouts by the columns' names."""
+    parts = (
+        f"{column.upper()}{values[0]}" if column in ("tp", "ep") else " and ".join(values)
+        for column, values in run.items()
+    )
+    return " ".join(parts)
 
 
 def page(

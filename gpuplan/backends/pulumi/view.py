@@ -12,6 +12,7 @@ from gpuplan.render import python
 from gpuplan.render.environments import Verbatim
 from gpuplan.render.python import Call, Commented, Expression, Name
 
+PLAIN = (str, int, float)
 SKIP_AWAIT = "pulumi.com/skipAwait"
 BRINGS_PODS = ("Deployment", "StatefulSet", "Job", "CronJob", "JobSet", "LeaderWorkerSet")
 # A chart of the stack defines it, and its controller must be there until it is gone.
@@ -96,6 +97,8 @@ def held(item: KubernetesObject, constant: Constant) -> int:
 def _count(value: Expression, wanted: Expression) -> int:
     if _same(value, wanted):
         return 1
+    if isinstance(value, PLAIN):
+        return 0
     inner: Iterable[Expression] = ()
     if isinstance(value, Commented):
         inner = (value.value,)
@@ -110,6 +113,8 @@ def _count(value: Expression, wanted: Expression) -> int:
 
 def _same(one: Expression, other: Expression) -> bool:
     """Whether both are one value; reasons do not count."""
+    if isinstance(one, PLAIN) and not isinstance(other, Commented):  # most of a tree
+        return one == other
     if isinstance(one, Commented) or isinstance(other, Commented):
         bare = (e.value if isinstance(e, Commented) else e for e in (one, other))
         return _same(*bare)
@@ -127,6 +132,8 @@ def _shared(value: Expression, constant: Constant) -> Expression:
     """`value` with the constant's name wherever its value stands."""
     if _same(value, constant.value):
         return Name(constant.variable)
+    if isinstance(value, PLAIN):
+        return value
     if isinstance(value, Commented):
         return Commented(value.comment, _shared(value.value, constant))
     if isinstance(value, Call):

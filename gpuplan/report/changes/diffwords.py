@@ -76,11 +76,15 @@ def figure_text(figure: Figure, status: Status = "changed") -> str:
 
 
 def _relative(figure: Figure) -> str:
-    """` (+38 %)`, where both sides are known and the first is not zero."""
+    """` (+38 %)`, where both sides are known and the first is not zero; what rounds to nothing says
+    that it is little."""
     change = figure.change
-    if change is None or not figure.base or figure.unit == "%":
+    if not change or not figure.base or figure.unit == "%":
         return ""
-    return f" ({change / float(figure.base) * 100:+.0f} %)".replace("-", "−")
+    percent = round(change / float(figure.base) * 100)
+    if percent == 0:
+        return f" (under 1 % {'more' if change > 0 else 'less'})"
+    return f" ({percent:+d} %)".replace("-", "−")
 
 
 def figure_name(figure: Figure) -> str:

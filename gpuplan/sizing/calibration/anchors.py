@@ -177,10 +177,10 @@ class Field:
     def _nearest(self, features: Features) -> list[tuple[float, int]]:
         """Of the points that share as much as at least `NEIGHBOURS` of them do."""
         for _, take, groups in self._sharing:
-            alike = groups[take(features)]
-            if len(alike) >= NEIGHBOURS:
-                return self._process.nearest(features, alike)
-        return self._process.nearest(features, range(len(self.points.weights)))
+            key = take(features)
+            if len(groups[key]) >= NEIGHBOURS:
+                return self._process.nearest(features, groups.kinds(key))
+        return self._process.nearest(features)
 
 
 def _shared(features: Features, same: Sequence[str]) -> str:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 import operator
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from gpuplan.frozen import record
@@ -30,6 +30,7 @@ Features = Mapping[str, str | float]  # texts: what must be the same; numbers: w
 Keys = tuple[object, ...]  # the texts of each term
 Weights = dict[float, float]  # by the place on an axis
 NOBODYS = "nobody's"  # a text
+ROUNDED = 1 + 1e-9  # what sums of other orders may differ by
 NEIGHBOURS = 10  # points that decide the width of an interval, and that `explain` may name
 
 
@@ -153,10 +154,42 @@ class Process:
             parts.append(Part(term=term, value=value, points=len(members)))
         return parts
 
-    def nearest(self, features: Features, among: Sequence[int]) -> list[tuple[float, int]]:
-        """Of the points `among`, those with the largest covariance, and that."""
-        ranked = sorted([(-value, i) for value, i in self._column(features, among) if value > 0])
-        return [(-value, i) for value, i in ranked[:NEIGHBOURS]]
+    def nearest(
+        self, features: Features, among: Sequence[int] | None = None
+    ) -> list[tuple[float, int]]:
+        """Of the points of the kinds `among`, or of all, those with the largest covariance, and
+        that. A kind whose points could have too little even here is not looked at."""
+        keys = [_told(take(features)) for take in self._take]
+        places = {n: self._here(n, features) for n in self._fading}
+        most = self._most(keys)
+        kinds: Sequence[int] = range(len(most)) if among is None else among
+        ranked: list[tuple[float, int]] = []
+        for kind in sorted(kinds, key=most.__getitem__, reverse=True):
+            if len(ranked) == NEIGHBOURS and most[kind] * ROUNDED < -ranked[-1][0]:
+                break
+            known = self._keys(kind)
+            common = self._common(keys, known)
+            near = [n for n in self._fading if keys[n] == known[n] is not None]
+            for i in self._of_kind[kind]:
+                total = common
+                for n in near:
+                    total += self._squares[n] * fading(places[n], self._where[n][i])
+                if total > 0:
+                    ranked.append((-total, i))
+            ranked = sorted(ranked)[:NEIGHBOURS]
+        return [(-value, i) for value, i in ranked]
+
+    def _most(self, keys: Sequence[object]) -> list[float]:
+        """The most that a point of each kind can share with what has these keys, but for the last
+        digits."""
+        everybodys = sum(s for s, t in zip(self._squares, self.terms, strict=True) if not t.same)
+        most = [everybodys] * len(self._kinds)
+        for n, term in enumerate(self.terms):
+            if term.same:
+                square = self._squares[n]
+                for kind in self._alike[n][keys[n]]:
+                    most[kind] += square
+        return most
 
     def sigma(self, features: Features, nearest: Sequence[tuple[float, int]]) -> float:
         """The standard deviation of a new measurement, given the points that `nearest` found."""
@@ -182,25 +215,6 @@ class Process:
     def _here(self, n: int, features: Features) -> Place:
         return tuple([float(features[name]) / length for name, length in self.terms[n].scales])
 
-    def _column(self, features: Features, among: Sequence[int]) -> Iterator[tuple[float, int]]:
-        """The covariance of each point that shares a term."""
-        places = {n: self._here(n, features) for n in self._fading}
-        common, near = defaultdict[int, list[float]](list), defaultdict[int, list[int]](list)
-        for n, take in enumerate(self._take):
-            for kind in self._alike[n][_told(take(features))]:
-                if n in places:
-                    near[kind].append(n)
-                else:
-                    common[kind].append(self._squares[n])
-        known = {kind: math.fsum(common[kind]) for kind in (*common, *near)}
-        kinds = self._kind
-        for i in among:
-            if (kind := kinds[i]) in known:
-                total = known[kind]
-                for n in near.get(kind, ()):
-                    total += self._squares[n] * fading(places[n], self._where[n][i])
-                yield total, i
-
     def _between(self, i: int, j: int) -> float:
         """The covariance of two points."""
         kinds = self._kind[i], self._kind[j]
@@ -213,7 +227,7 @@ class Process:
                 total += self._squares[n] * fading(self._where[n][i], self._where[n][j])
         return total
 
-    def _common(self, one: Keys, other: Keys) -> float:
+    def _common(self, one: Sequence[object], other: Sequence[object]) -> float:
         """Of the terms that do not fade."""
         return math.fsum(
             square

@@ -87,8 +87,12 @@ class Members(dict[object, list[int]]):
         super().__init__()
         self._of_key, self._points, self._known = kinds, points, known
 
+    def kinds(self, key: object) -> list[int]:
+        """The kinds that have the key."""
+        return self._of_key[self._known(key)]
+
     def __missing__(self, key: object) -> list[int]:
-        kinds = (self._points[kind] for kind in self._of_key[self._known(key)])
+        kinds = (self._points[kind] for kind in self.kinds(key))
         members = self[key] = sorted(chain.from_iterable(kinds))
         return members
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
+import random
 from collections.abc import Callable
 
 import numpy as np
 import pytest
 
 from gpuplan.sizing.calibration.corrections import Corrected, step, widened
-from gpuplan.sizing.calibration.gaussian import NOBODYS, Process, Term, log2
+from gpuplan.sizing.calibration.gaussian import NEIGHBOURS, NOBODYS, Process, Term, log2
 from gpuplan.sizing.calibration.points import Points
 from gpuplan.sizing.evidence.intervals import doubted, estimate, inverse, metric, probability
 
@@ -78,13 +79,36 @@ def test_each_term_says_what_it_adds_and_of_how_many_points() -> None:
 
 
 def test_the_nearest_are_those_of_the_largest_covariance() -> None:
-    found = PROCESS.nearest(HERE, range(4))
+    found = PROCESS.nearest(HERE)
     assert [n for _, n in found] == [0, 1, 2]
     assert [value for value, _ in found] == pytest.approx([at(1.0)[n] for n in (0, 1, 2)])
 
 
+@pytest.mark.parametrize("seed", range(12))
+def test_of_many_points_none_is_nearer_than_those_that_are_found(seed: int) -> None:
+    draw = random.Random(seed)
+    rows = [
+        (draw.choice("vwx"), draw.choice("abcd"), draw.choice([0.0, 1.0, 4.0]), draw.uniform(0, 9))
+        for _ in range(120)
+    ]
+    numbers, texts = [row[2:] for row in rows], [row[:2] for row in rows]
+    points = Points(
+        ("engine", "cell"), ("batch", "input"), texts, numbers, [1.0] * 120, [0.01] * 120
+    )
+    here = ("v", "a", 1.0, 5.0)
+    features = dict(zip(("engine", "cell", "batch", "input"), here, strict=True))
+    process = Process(TERMS, NOISE, points)
+    far = sorted((-covariance(here, row), n) for n, row in enumerate(rows))
+    found = process.nearest(features)
+    assert [n for _, n in found] == [n for value, n in far if value][:NEIGHBOURS]
+    assert [value for value, _ in found] == pytest.approx([-value for value, _ in far[:NEIGHBOURS]])
+    same = process.sharing(["cell"])
+    among = [n for value, n in far if value and rows[n][1] == "b"][:NEIGHBOURS]
+    assert [n for _, n in process.nearest(features, same.kinds("b"))] == among
+
+
 def test_the_spread_is_that_of_the_matrices() -> None:
-    found = PROCESS.nearest(HERE, range(4))
+    found = PROCESS.nearest(HERE)
     column = np.array([value for value, _ in found])
     known = column @ np.linalg.solve(MATRIX[:3, :3], column)
     expected = math.sqrt(0.5**2 + 0.3**2 + NOISE**2 - known)

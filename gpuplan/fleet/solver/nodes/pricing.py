@@ -36,7 +36,7 @@ class Pricing:
         used: dict[SlotsOf, dict[int, dict[int, float]]] = {}
         for load in self.loads:
             choice = load.choice
-            column = columns.column(0.0, self.most[load.kind.index], whole=True)
+            column = columns.column(0.0, self.most[load.kind.index])
             for terms, share in zip(room, self._shares(load), strict=True):
                 terms.update({column: share} if share else {})
             if choice.whole:
@@ -64,7 +64,7 @@ class Pricing:
         assert layouts is not None, "sites have no others"
         made = []
         for number in chosen_layouts([[p for p, _ in each] for each in layouts], list(parts)):
-            column = self.columns.column(0.0, self.kind.gpus, whole=True)
+            column = self.columns.column(0.0, self.kind.gpus)
             self.layouts.append((key, slot_list(self.fleet, key[1], number)))
             made.append(column)
             for part, terms in parts.items():
@@ -83,7 +83,7 @@ class Pricing:
         if answer is None:
             return None
         near, costs, solved = answer
-        values = {near[n]: round(v) for n, v in enumerate(solved.values) if v > 0.5}
+        values = {near[n]: round(v) for n, v in enumerate(solved.values) if round(v)}
         total = -sum(costs[n] * v for n, v in values.items())
         return self._content(values) if total > least else None
 

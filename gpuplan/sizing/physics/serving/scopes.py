@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from functools import cache
-from statistics import NormalDist
 from typing import TypeVar
 
 from gpuplan.catalog.model import Gpu
@@ -130,6 +129,8 @@ def _kernels(model: Transformer, device: Device, engine: str, layout: Formats) -
 @cache
 def rank_spread(ranks: int) -> Quantity:
     """How far the largest of so many normal numbers is above their mean, in standard deviations."""
+    from statistics import NormalDist  # which most plans never ask
+
     steps, normal = 4000, NormalDist()
     middles = ((n + 0.5) / steps for n in range(steps))
     mean = sum(normal.inv_cdf(part ** (1 / ranks)) for part in middles) / steps
