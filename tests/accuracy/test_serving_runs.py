@@ -123,8 +123,8 @@ def test_a_layer_that_is_one_block_exchanges_once() -> None:
 @pytest.fixture
 def fitting(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     pytest.importorskip("scipy")
-    monkeypatch.syspath_prepend(str(ROOT / "bench"))
-    import calibrate
+    monkeypatch.syspath_prepend(str(ROOT))
+    from bench.fitting import calibrate
 
     return calibrate
 
