@@ -135,7 +135,9 @@ class Worker:
     @classmethod
     def attempt(cls, mutant: Mutant) -> tuple[Mutant, Outcome]:
         code = mutated((ROOT / mutant.path).read_text(encoding="utf-8"), mutant)
-        outcomes = (suite.attempt(cls.folder, mutant, code) for suite in cls.suites)
+        lines = (suite.known.covering(mutant.path, mutant.line) for suite in cls.suites)
+        made = not any(lines)  # by what was imported before any test
+        outcomes = (s.attempt(cls.folder, mutant, code, at_import=made) for s in cls.suites)
         return mutant, next((o for o in outcomes if o != "survived"), "survived")
 
 
@@ -148,11 +150,11 @@ class Suite:
     users: Users
     warm: Warm
 
-    def attempt(self, folder: Path, mutant: Mutant, code: str) -> Outcome:
-        wanted = self.users.tests(mutant.path, mutant.line)
+    def attempt(self, folder: Path, mutant: Mutant, code: str, *, at_import: bool) -> Outcome:
+        wanted = self.users.tests(mutant.path, mutant.line, at_import=at_import)
         if not wanted:
             return "survived"
-        quick = self.warm.attempt(mutant.path, code, wanted)
+        quick = None if at_import else self.warm.attempt(mutant.path, code, wanted)
         return quick or attempt(folder, self.tests, self.known, wanted, path=mutant.path, code=code)
 
 

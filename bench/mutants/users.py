@@ -1,7 +1,7 @@
 """Which tests meet a line: those that execute it; and of one that runs when its module is imported,
-or of a function whose results are remembered, or that such a function names, which one test alone
-may have executed, those that execute a line which names what it makes, directly or over other such,
-and those of files that name it.
+be it of a function that is called then alone, or of a function whose results are remembered, or
+that such a function names, which one test alone may have executed, those that execute a line which
+names what it makes, directly or over other such, and those of files that name it.
 
 A name is looked for as a word in all files of the package: too many tests rather than too few.
 """
@@ -47,12 +47,14 @@ class Users:
                 for word in {*_WORD.findall(row)}:
                     self.mentions[word].append((path, number))
 
-    def tests(self, path: str, line: int) -> set[str]:
-        """All, where nothing is known of what is made at import, or the file has changed since."""
+    def tests(self, path: str, line: int, *, at_import: bool = False) -> set[str]:
+        """All, where nothing is known of what is made at import, or the file has changed since.
+        `at_import`: the line is executed then alone, whatever it is of."""
         if path in self.changed:
             return {*self.known.seconds}
         made = [s for s in self.statements if s.path == path and s.first <= line <= s.last]
-        if any(line in s.plain for s in made) and not self._asked_once(made):
+        plain = any(line in s.plain for s in made) and not at_import
+        if plain and not self._asked_once(made):
             return self.known.covering(path, line)
         names: set[str] = set()
         while more := {name for s in made for name in s.names} - names:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gpuplan.accuracy.points.devices import find_devices, find_gpu
+from gpuplan.accuracy.points.devices import Devices, find_devices
 from gpuplan.catalog.load import load_catalog
 from gpuplan.sizing.hardware.efficiency import kernel, measured_on, unmeasured
 
@@ -38,9 +38,9 @@ from gpuplan.sizing.hardware.efficiency import kernel, measured_on, unmeasured
     ],
 )
 def test_a_name_finds_its_gpu(name: str, identifier: str) -> None:
-    found = find_gpu(name)
+    found = find_devices(name)
     assert not isinstance(found, str), found
-    assert found.identifier == identifier
+    assert found.gpu.identifier == identifier
 
 
 @pytest.mark.parametrize(
@@ -73,7 +73,7 @@ def test_what_is_sold_as_one_may_be_several(name: str, identifier: str, count: i
     ],
 )
 def test_a_name_that_tells_too_little_or_too_much_gives_a_reason(name: str, words: str) -> None:
-    found = find_gpu(name)
+    found = find_devices(name)
     assert isinstance(found, str)
     assert words in found
 
@@ -87,7 +87,7 @@ def test_every_gpu_has_efficiencies_and_is_found_by_its_identifier() -> None:
     for identifier in catalog.gpu_ids:
         gpu = catalog.gpu(identifier)
         assert gpu is not None
-        assert find_gpu(identifier) is gpu
+        assert find_devices(identifier) == Devices(gpu=gpu, count=1)
         if identifier in ALONE:
             assert unmeasured(gpu)
             continue

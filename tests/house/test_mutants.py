@@ -212,6 +212,15 @@ def test_what_a_remembered_function_calls_meets_them_too() -> None:
     assert users.tests("a.py", 4) == {"one"}  # it is called each time
 
 
+def test_what_is_called_at_import_alone_meets_the_tests_of_what_it_makes() -> None:
+    code = "def half(x):\n    return x / 2\nPART = half(3)\ndef f():\n    return PART\n"
+    known = Known({"one": 1.0, "two": 1.0}, executed={"a.py": {5: [0]}})
+    known.digests["a.py"] = digest(code)
+    users = Users({"a.py": code}, {}, known)
+    assert users.tests("a.py", 2) == set()
+    assert users.tests("a.py", 2, at_import=True) == {"one"}
+
+
 @pytest.mark.parametrize("entry", ledger(), ids=lambda entry: f"{entry.path}: {entry.after}")
 def test_what_is_judged_the_same_program_still_stands(entry: Same) -> None:
     """Else remove the entry, or read the new line and judge it."""

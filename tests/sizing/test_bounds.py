@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import pytest
 
 from gpuplan.models.load import bundled, bundled_names
 from gpuplan.models.model import Transformer
 from gpuplan.sizing.candidates.choose import Candidate
+from gpuplan.sizing.candidates.sized import Sized
 from gpuplan.sizing.decide.tried import tried
 from gpuplan.sizing.hardware.offers import Site
 from gpuplan.sizing.kinds.images.search import SizedPipeline
@@ -25,6 +27,7 @@ from tests.support.sizing_cases import (
     TAGGER,
     offer,
     site,
+    size,
     sized,
     wanted,
 )
@@ -124,3 +127,34 @@ def test_however_few_requests_there_are_a_replica_is_there(case: str) -> None:
     where = Site(target="kubernetes", gpus=(offer(H200),), fabric=IB)
     ((_, group),) = tried(wanted(text, numbers={"load.requests": 1.0}), where)
     assert min(c.replicas for c in group if c.feasible) == 1
+
+
+# Without runs, whose measured factor is recorded in six digits, and texts, whose steps are smaller
+# on smaller GPUs.
+UNEXACT = ("run", "run over nodes", "texts", "batch of texts", "notebooks")
+EXACT = {name: text for name, text in KINDS.items() if name not in UNEXACT}
+
+
+@pytest.mark.parametrize("name", EXACT)
+def test_what_fills_a_gpu_to_its_last_byte_fits_and_in_a_byte_less_it_does_not(name: str) -> None:
+    def planned(memory: int | None = None) -> tuple[float, float] | None:
+        """The bytes that a GPU of so many holds, and the part of them that may be taken."""
+        one = offer(H200)
+        known = memory or int(one.gpu.memory_bytes.value)
+        changed = replace(one.gpu.memory_bytes, value=known)
+        one = replace(one, gpu=replace(one.gpu, memory_bytes=changed))
+        answer = size(wanted(EXACT[name]), Site(target="kubernetes", gpus=(one,), fabric=IB))
+        if not isinstance(answer, Sized):
+            return None
+        (used,) = (e.value for e in answer.evidence if e.quantity == "work.used_bytes")
+        return used, round(answer.workload.memory.usable_bytes / known, 6)
+
+    large = planned()
+    assert large is not None
+    used, part = large
+    about = int(used / part)
+    exactly = min(m for m in range(about - 2, about + 4) if math.floor(m * part) >= used)
+    assert planned(exactly) == large
+    less = planned(exactly - 2)
+    assert math.floor((exactly - 2) * part) < used
+    assert less is None or less[0] < used

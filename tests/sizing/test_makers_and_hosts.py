@@ -10,6 +10,7 @@ import pytest
 from gpuplan.inventory.v1 import HostSpec
 from gpuplan.plan import window
 from gpuplan.sizing.data import serving
+from gpuplan.sizing.evidence.formula import Ledger
 from gpuplan.sizing.hardware.locality import Locality, localities
 from gpuplan.sizing.physics.serving.scopes import engine_constants
 from gpuplan.source import Origin
@@ -128,6 +129,25 @@ def test_cores_that_hosts_keep_are_those_of_guests() -> None:
     assert sum(node.kept_cores for node in guests) == 4
     assert all(node.usual_cores is None for node in pods)
     assert replace(pods[0], numa_nodes=None).kept_cores == 2
+
+
+def test_it_is_told_why_a_host_keeps_so_many_cores() -> None:
+    """Of a host without GPUs on its second node, of one that states it, of one without nodes."""
+    first, _ = read(host([{"type": "l40s", "numa_node": 0}]), guests=True)
+    both, _ = read(host(ON_BOTH), guests=True)
+    stated, _ = read(host(ON_BOTH, reserved_cores=1, disk_path="/d", bridge="br0"), guests=True)
+    words = {
+        first: "cores of NUMA nodes without GPUs for the host, where there are enough",
+        both: "cores of each NUMA node for the host",
+        replace(both, numa_nodes=None): "one NUMA node, where the platform names none",
+        stated: "reserved_cores",
+    }
+    for node, expected in words.items():
+        ledger = Ledger("work")
+        assert node.core_part(ledger, "part") is not None
+        (kept,) = (i for i in ledger.entries["work.part"].inputs if i.name == "kept_cores")
+        assert expected in kept.source
+        assert kept.value == node.kept_cores
 
 
 def test_a_guest_takes_memory_beside_its_own_and_a_pod_none() -> None:

@@ -59,12 +59,6 @@ class Devices:
     count: int
 
 
-def find_gpu(name: str) -> Gpu | str:
-    """The GPU, or why `name` does not tell which."""
-    devices = find_devices(name)
-    return devices if isinstance(devices, str) else devices.gpu
-
-
 @cache
 def find_devices(name: str) -> Devices | str:
     """The GPU, and how many of it the name means, or why it does not tell which."""

@@ -96,10 +96,10 @@ class Served:
 def _capacity(
     demand: ModelDemand, offer: GpuOffer, group: tuple[Candidate, ...], *, assumed: bool
 ) -> Capacity:
-    """The layout that serves most on the nodes of `offer`; of equals, the one on fewest GPUs."""
+    """The layout that serves most on the nodes of `offer`; of equals, the first."""
     served = [_served(demand, c) for c in group if c.detail is not None]
     held = [s for s in served if s.replicas]
-    best_one = max(held, key=lambda s: (s.assured, -s.candidate.gpus), default=None)
+    best_one = max(held, key=lambda s: s.assured, default=None)
     capacity = Capacity(
         gpu=offer.gpu.identifier,
         node_type=offer.node_type,

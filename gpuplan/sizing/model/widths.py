@@ -95,7 +95,7 @@ def inputs(model: Transformer) -> Mapping[str, Quantity]:
     towers = sum(tower.parameters for tower in model.towers)
     every = model.active_linear_parameters - routed.get("routed_parameters", 0) - towers
     every += model.kept_parameters
-    more = every / listed if every > 0 else 1.0
+    more = every / listed
     numbers: dict[str, float] = {
         "adapter_width": operands,
         "unrouted_parameters": listed * more + routers,
