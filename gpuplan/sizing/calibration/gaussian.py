@@ -74,6 +74,7 @@ class Process:
         self._noises, self._weights = points.noises, points.weights
         self._sums: dict[tuple[int, object], float] = {}
         self._shared: dict[tuple[int, int], float] = {}
+        self._factors: dict[tuple[int, ...], Sequence[Sequence[float]]] = {}
         self._split: dict[tuple[int, object, int], dict[Place, Weights]] = {}
 
     def _texts(self, same: Sequence[str]) -> Callable[[Any], object]:
@@ -193,17 +194,21 @@ class Process:
 
     def sigma(self, features: Features, nearest: Sequence[tuple[float, int]]) -> float:
         """The standard deviation of a new measurement, given the points that `nearest` found."""
-        rows = []
-        numbers = [i for _, i in nearest]
-        for n, i in enumerate(numbers):
-            row = [self._between(i, j) for j in numbers[: n + 1]]
-            row[n] += self._noises[i]
-            rows.append(row)
-        known = _explained(rows, [value for value, _ in nearest])
+        lower = self._factor(tuple([i for _, i in nearest]))
+        known = _explained(lower, [value for value, _ in nearest])
         keys = [_told(take(features)) for take in self._take]
         squares = zip(self._squares, keys, strict=True)
         prior = math.fsum(s for s, key in squares if key is not None) + self.noise**2
         return math.sqrt(max(prior - known, self.noise**2))
+
+    def _factor(self, numbers: tuple[int, ...]) -> Sequence[Sequence[float]]:
+        """Cholesky's factor of the points' covariance; many settings are near the same ones."""
+        if numbers not in self._factors:
+            rows = [[self._between(i, j) for j in numbers[: n + 1]] for n, i in enumerate(numbers)]
+            for row, i in zip(rows, numbers, strict=True):
+                row[-1] += self._noises[i]
+            self._factors[numbers] = _lower(rows)
+        return self._factors[numbers]
 
     def apart(self, one: Features, other: Features) -> float:
         """The variance of the difference of two settings that differ in numbers alone."""
@@ -261,17 +266,21 @@ def _faded(value: float, shares: Mapping[float, Weights]) -> float:
     return total
 
 
-def _explained(rows: Sequence[Sequence[float]], column: Sequence[float]) -> float:
-    """column · matrix⁻¹ · column, by Cholesky's factor; `rows` is the lower half."""
+def _lower(rows: Sequence[Sequence[float]]) -> list[list[float]]:
+    """Cholesky's factor of a matrix whose lower half is `rows`."""
     lower: list[list[float]] = []
-    solved: list[float] = []
-    for row, value in zip(rows, column, strict=True):
+    for row in rows:
         here: list[float] = []
         for rest, other in zip(row, lower, strict=False):
-            done = sum(map(operator.mul, here, other))
-            here.append((rest - done) / other[-1])
-        done = sum(map(operator.mul, here, solved))
+            here.append((rest - sum(map(operator.mul, here, other))) / other[-1])
         here.append(math.sqrt(row[-1] - sum(map(operator.mul, here, here))))
         lower.append(here)
-        solved.append((value - done) / here[-1])
+    return lower
+
+
+def _explained(lower: Sequence[Sequence[float]], column: Sequence[float]) -> float:
+    """column · matrix⁻¹ · column, by Cholesky's factor."""
+    solved: list[float] = []
+    for row, value in zip(lower, column, strict=True):
+        solved.append((value - sum(map(operator.mul, row, solved))) / row[-1])
     return math.fsum(x * x for x in solved)
