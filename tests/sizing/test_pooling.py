@@ -184,6 +184,13 @@ def test_what_no_engine_does_is_refused(tmp_path: Path, text: str, said: str) ->
     assert said in problems(tmp_path, text + LOAD)
 
 
+def test_tei_computes_in_half_precision_and_others_as_the_weights_are(tmp_path: Path) -> None:
+    """`--dtype` of TEI has no bfloat16, in which these weights are published."""
+    model = "  model: Qwen/Qwen3-0.6B\n  pooling: embed\n"
+    for engine, precision in (("tei", "fp16"), ("vllm", "bf16")):
+        assert workload(tmp_path, f"{model}  engine: {engine}\n{LOAD}").precision == precision
+
+
 def test_tei_is_given_a_step_that_it_starts_with(tmp_path: Path) -> None:
     """It cuts no text short, so that it ends at once where a step has fewer tokens than the model
     reads: not those that the load has."""
