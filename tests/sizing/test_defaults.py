@@ -84,6 +84,16 @@ MORE = {
         | PEAK
         | {"max_model_len": (131072.0, LONG)},
     ),
+    "a token over a step": (
+        CHAT_8B.replace("output_tokens: 250", "output_tokens: 225"),
+        GROWS
+        | CHAT
+        | PEAK
+        | {
+            "load.output_tokens.p95": (225.0, CONSTANT),
+            "max_model_len": (3072.0, LONG),  # twice 1,025 tokens
+        },
+    ),
     "adapter": (
         LORA_70B,
         ALL | RUN | HOURLY,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from decimal import Decimal
 
@@ -25,6 +26,7 @@ from tests.support.sizing_cases import (
     CHAT_70B,
     FULL_8B,
     IB,
+    IMAGE_BATCH,
     NOTEBOOKS,
     offer,
     site,
@@ -296,6 +298,16 @@ def test_beyond_a_switch_a_gpu_has_less_of_the_fabric(
 def test_the_evidence_says_why_gpus_are_taken(text: str, reason: str) -> None:
     entries = {e.quantity: e.source for e in sized(text, site("a100-sxm-80gb")).evidence}
     assert entries["work.taken_gpus"] == f"choice: {reason}"
+
+
+def test_replicas_that_fill_nodes_which_are_paid_anyway_are_told_by_the_nodes() -> None:
+    batch = sized(IMAGE_BATCH, site("l4", gpus_per_node=4))
+    (told,) = [e for e in batch.evidence if e.quantity == "work.replicas"]
+    (least,) = [e for e in batch.evidence if e.quantity == "work.least.replicas"]
+    counts = {i.name: i.value for i in told.inputs}
+    assert counts["paid_nodes"] == math.ceil(least.value / 4)
+    assert told.value == 4 * counts["paid_nodes"] > least.value
+    assert told.formula == "paid_nodes * node_replicas"
 
 
 def test_the_scarcest_node_is_that_of_least_memory_after_what_its_host_keeps() -> None:

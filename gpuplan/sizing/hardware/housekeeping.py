@@ -27,11 +27,11 @@ def kept_cores(spec: HostSpec) -> Mapping[int, int]:
     if None in busy:
         return kept
     for node in sorted(counts.keys() & busy):
-        row = spec.numa_nodes[node].distances or ()
-        far = dict(enumerate(row)) if len(row) == len(spec.numa_nodes) else {}
+        row, alike = spec.numa_nodes[node].distances or (), (0,) * len(spec.numa_nodes)
+        far = row if len(row) == len(alike) else alike
         room = [n for n in counts.keys() - busy if counts[n] - kept[n] >= window.KEPT_CORES]
         if room:
-            _, _, keeper = min((far.get(n, 0), kept[n], n) for n in room)
+            _, _, keeper = min((far[n], kept[n], n) for n in room)
             kept[keeper] += window.KEPT_CORES
             kept[node] = 0
     return kept
