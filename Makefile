@@ -20,14 +20,18 @@ types:
 contracts:
 	$(PYTHON) -c 'from importlinter.cli import lint_imports_command as lint; lint()' --no-logo
 
-# First what needs Python alone and then the clusters, which are each worker's own and mostly waited
-# for, on all cores; then what has but one of its servers on a machine, one after the other.
+# First what needs Python alone, on all cores. Then what is mostly waited for: the clusters, which
+# are each worker's own, and beside them what has but one of its servers on a machine, one after the
+# other; its report comes last.
 CLUSTERS = cluster or pulumi
 SERVERS = docker or guest or hypervisor or nova or parsers or slurm
 test:
+	mkdir -p out
 	$(PYTHON) -m pytest -n auto -m "not ($(CLUSTERS) or $(SERVERS))"; alone=$$?; \
+	$(PYTHON) -m pytest -m "$(SERVERS)" > out/servers.log 2>&1 & servers=$$!; \
 	$(PYTHON) -m pytest -n auto --dist loadfile -m "$(CLUSTERS)"; clusters=$$?; \
-	$(PYTHON) -m pytest -m "$(SERVERS)" && exit $$((alone + clusters))
+	wait $$servers; servers=$$?; cat out/servers.log; \
+	exit $$((alone + clusters + servers))
 
 # Every artefact that is made from another file of the repository and checked in. A test makes them
 # again in a copy and compares (tests/house/test_generated.py).
