@@ -105,9 +105,10 @@ def ran(cluster: Cluster, name: str) -> str:
 
 
 def now(cluster: Cluster, job: str) -> None:
-    """A job that was requeued waits for two minutes."""
+    """A job that was requeued waits for two minutes. Nodes refuse it in the second in which they
+    learn that the run before is over."""
     cluster.until(lambda: "PENDING" in cluster.state(job), why=f"{job} is requeued")
-    cluster.run("scontrol", "update", f"jobid={job}", "StartTime=now")
+    cluster.run("scontrol", "update", f"jobid={job}", "StartTime=now+4")
 
 
 def test_all_of_the_plan_runs_at_once_and_no_more_does(
