@@ -121,9 +121,8 @@ def test_a_layer_that_is_one_block_exchanges_once() -> None:
 
 
 @pytest.fixture
-def fitting(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+def fitting() -> ModuleType:
     pytest.importorskip("scipy")
-    monkeypatch.syspath_prepend(str(ROOT))
     from bench.fitting import calibrate
 
     return calibrate

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Any
 
-import pytest
 from ruamel.yaml import YAML
+
+from bench.catalog.kept import with_kept
 
 ROOT = Path(__file__).parents[2]
 DATA = ROOT / "gpuplan/catalog/data"
@@ -31,16 +31,6 @@ sources:
 """
 
 
-@pytest.fixture
-def with_kept(monkeypatch: pytest.MonkeyPatch) -> Any:
-    monkeypatch.syspath_prepend(str(ROOT / "bench"))
-    from catalog.kept import with_kept as function  # type: ignore[import-not-found]
-
-    yield function
-    for name in [n for n in sys.modules if n.partition(".")[0] == "catalog"]:
-        del sys.modules[name]
-
-
 def read(text: str) -> Any:
     return YAML(typ="safe", pure=True).load(text)
 
@@ -52,7 +42,7 @@ def price(document: Any, region: str) -> tuple[str, str]:
     return row["on_demand"][region], row["source"]
 
 
-def test_the_mended_price_stays_beside_a_table_without_a_date(with_kept: Any) -> None:
+def test_the_mended_price_stays_beside_a_table_without_a_date() -> None:
     table = TABLE.format(when='read: "2026-11-21"')
     found = read(with_kept(DATA / "rates/nebius.yaml", table))
     assert price(found, "eu-north1") == ("$3.85/hour", "silybench")
@@ -61,20 +51,20 @@ def test_the_mended_price_stays_beside_a_table_without_a_date(with_kept: Any) ->
     assert "Made anew." in found["notes"]
 
 
-def test_a_later_table_replaces_it(with_kept: Any) -> None:
+def test_a_later_table_replaces_it() -> None:
     table = TABLE.format(when='date: "2026-12-01"')
     found = read(with_kept(DATA / "rates/nebius.yaml", table))
     assert price(found, "eu-north1") == ("$2.95/hour", "skypilot")
 
 
-def test_nothing_changes_where_the_tables_are_the_same(with_kept: Any) -> None:
+def test_nothing_changes_where_the_tables_are_the_same() -> None:
     """All files that are there, as if the tables had made them."""
     for path in sorted((DATA / "rates").glob("*.yaml")):
         text = path.read_text(encoding="utf-8")
         assert read(with_kept(path, text)) == read(text)
 
 
-def test_who_labels_nodes_stays(with_kept: Any) -> None:
+def test_who_labels_nodes_stays() -> None:
     path = DATA / "instances/azure.yaml"
     text = path.read_text(encoding="utf-8")
     made = text.replace("labels_nodes: labels\n", "")
@@ -84,5 +74,5 @@ def test_who_labels_nodes_stays(with_kept: Any) -> None:
     assert found == read(text)
 
 
-def test_a_new_file_is_as_it_was_made(with_kept: Any, tmp_path: Path) -> None:
+def test_a_new_file_is_as_it_was_made(tmp_path: Path) -> None:
     assert with_kept(tmp_path / "new.yaml", "kind: rates\n") == "kind: rates\n"

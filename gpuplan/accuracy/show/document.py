@@ -100,13 +100,14 @@ def answered(pairs: Iterable[Predicted]) -> Answers:
 
 def set_aside() -> str:
     pages = [f"`{repo}` {path}: {why}" for (repo, path), why in ASIDE.items()]
-    runs = [f"{_named(run)}: {why}" for run, why in DRAFTED]
-    told = (
-        f"So are pages of one source that contradict each other: {'; '.join(pages)}.",
-        f"{RUNS.format(table=TABLE)} {'; '.join(runs)}.",
-    )
-    return "\n\n".join(
-        textwrap.fill(text, 100, break_long_words=False, break_on_hyphens=False) for text in told
+    told = f"So are pages of one source that contradict each other: {'; '.join(pages)}."
+    runs = [_filled(f"- {_named(run)}: {why}", indent="  ") for run, why in DRAFTED]
+    return "\n\n".join((_filled(told), _filled(RUNS.format(table=TABLE)), "\n".join(runs)))
+
+
+def _filled(text: str, indent: str = "") -> str:
+    return textwrap.fill(
+        text, 100, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
     )
 
 
