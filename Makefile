@@ -186,7 +186,7 @@ packed:
 
 # Answers to settings of every kind, recorded anew: tests/sizing/sized.txt. It tells what differs.
 sized:
-	$(PYTHON) -m bench.sized
+	$(PYTHON) -m bench.sized.answers
 
 # Random manifests: whether more choice, less load, a looser deadline ever cost more:
 #   make orders ARGUMENTS="--manifests 1000 --seed 2"

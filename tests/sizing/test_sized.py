@@ -1,7 +1,7 @@
 """Settings of every kind are answered as they were: which GPUs, how many, what is predicted of
 them, what is told beside it, and what is refused in which words.
 
-The settings are those of bench/sized_settings.py; what was answered stands in sized.txt, by the
+The settings are those of bench/sized/settings.py; what was answered stands in sized.txt, by the
 constants of that day. It says that an answer changed, not that it was right. Where a change is
 wanted, `make sized` records all anew and tells the differences.
 """
@@ -12,8 +12,8 @@ import json
 
 import pytest
 
-from bench.sized import CONSTANTS, FITTED, differences, fixed, recorded, told
-from bench.sized_settings import Base, Change, settings
+from bench.sized.answers import CONSTANTS, FITTED, differences, fixed, recorded, told
+from bench.sized.settings import Base, Change, settings
 from gpuplan.sizing.calibration.anchors import Anchors
 
 RECORDED = recorded()

@@ -1,4 +1,4 @@
-"""What is answered to the settings of bench/sized_settings.py: the plan of each, or why there is
+"""What is answered to the settings of bench/sized/settings.py: the plan of each, or why there is
 none.
 
     make sized    # writes tests/sizing/sized.txt anew, and tells what differs
@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
-from bench.sized_settings import SITES, Base, Change, asked, settings
+from bench.sized.settings import SITES, Base, Change, asked, settings
 from gpuplan.diagnostics import Diagnostic
 from gpuplan.errors import Rejected
 from gpuplan.sizing.calibration import anchors
@@ -35,7 +35,7 @@ from gpuplan.sizing.data import serving, training_speed
 from gpuplan.sizing.physics.serving import scopes
 from tests.support.sizing_cases import size
 
-FOLDER = Path(__file__).parents[1] / "tests/sizing"
+FOLDER = Path(__file__).parents[2] / "tests/sizing"
 FILE, CONSTANTS = FOLDER / "sized.txt", FOLDER / "constants.json"
 FITTED = {"serving": serving, "training_speed": training_speed}
 TOLERANCE = 1e-5
@@ -217,7 +217,7 @@ def main() -> int:
     print(f"{changed} of {len(now)} settings are answered in another way")
     parts = [f"\n# {name}\n" + "\n".join(lines) + "\n" for name, lines in now.items()]
     FILE.write_text(
-        "Answers to the settings of bench/sized_settings.py.\n" + "".join(parts), "utf-8"
+        "Answers to the settings of bench/sized/settings.py.\n" + "".join(parts), "utf-8"
     )
     return 0
 
