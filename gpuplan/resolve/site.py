@@ -49,7 +49,7 @@ def find_site(where: Where, catalog: Catalog) -> tuple[Site | None, list[Diagnos
         offers = _for_guests(offers, where.inventory, where)
     site = Site(
         target=platform.target,
-        gpus=tuple(replace(offer, rack_watts=rack) for offer in offers),
+        gpus=tuple(replace(o, rack_watts=rack) if rack else o for o in offers),
         fabric=_fabric(platform),
         storage_bytes_per_s=Quantity(
             storage.bandwidth, "B/s", "manifest: platform.storage.bandwidth"

@@ -11,9 +11,10 @@ import pytest
 
 from gpuplan.cli.main import main
 from gpuplan.pipeline import compile_files
+from gpuplan.plan.diff import FieldChange
 from gpuplan.plan.figures import Figure
 from gpuplan.render import yaml
-from gpuplan.report.changes.diffwords import figure_text
+from gpuplan.report.changes.diffwords import figure_text, setting_lines
 from tests.support.changing_manifests import INVENTORY
 
 CHAT: dict[str, Any] = {
@@ -266,3 +267,26 @@ def test_zones_are_asked_for_by_a_command_that_lists_those_of_the_machines(
 ) -> None:
     platform = {"target": target, "region": region, "gpus": ["l4"]}
     assert command in problems(manifest(tmp_path, platform, CHAT))["GP012"].help
+
+
+@pytest.mark.parametrize(
+    ("base", "head", "words"),
+    [
+        ("a short one", "another", "a short one → another"),
+        (
+            f"{'the same words ' * 9}until May",
+            f"{'the same words ' * 9}until June",
+            "until May → …",
+        ),
+        (f"/{'data' * 20}/one", f"/{'data' * 20}/two", "/one → …"),
+        ("short", "no longer short " * 9, "short → no longer"),
+        (f"X{' word' * 40}", f"Y{' word' * 40}", ": X word"),
+    ],
+)
+def test_a_change_within_long_texts_is_seen(base: str, head: str, words: str) -> None:
+    change = FieldChange(path="workloads[chat].notes", base=json.dumps(base), head=json.dumps(head))
+    (line,) = setting_lines([change])
+    shown = line.removeprefix("chat notes: ").split(" → ")
+    assert words in line
+    assert shown[0] != shown[1]
+    assert all(len(text) <= 62 for text in shown)

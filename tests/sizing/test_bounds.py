@@ -158,3 +158,21 @@ def test_what_fills_a_gpu_to_its_last_byte_fits_and_in_a_byte_less_it_does_not(n
     less = planned(exactly - 2)
     assert math.floor((exactly - 2) * part) < used
     assert less is None or less[0] < used
+
+
+def test_a_gpu_that_holds_no_single_picture_is_refused() -> None:
+    def answered(memory: int) -> object:
+        one = offer(H200)
+        changed = replace(one.gpu.memory_bytes, value=memory)
+        one = replace(one, gpu=replace(one.gpu, memory_bytes=changed))
+        where = Site(target="kubernetes", gpus=(one,), fabric=IB)
+        return size(wanted(TAGGER), where)
+
+    single = sized(f"{TAGGER}    overrides: {{max_num_seqs: 1}}\n", site(H200))
+    (used,) = (e.value for e in single.evidence if e.quantity == "work.used_bytes")
+    part = single.workload.memory.usable_bytes / offer(H200).gpu.memory_bytes.value
+    enough = answered(int(used / part) + 2)
+    assert isinstance(enough, Sized)
+    assert enough.workload.serving is not None
+    assert enough.workload.serving.max_num_seqs == 1
+    assert not isinstance(answered(int(used / part) - 2), Sized)

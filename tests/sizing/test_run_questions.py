@@ -15,7 +15,7 @@ from gpuplan.sizing.ask.demand import TrainingDemand
 from gpuplan.sizing.candidates.sized import Sized
 from gpuplan.sizing.evidence.formula import Quantity
 from gpuplan.sizing.kinds.training import failures
-from gpuplan.sizing.kinds.training.inverse import nodes_in_time, runs
+from gpuplan.sizing.kinds.training.inverse import assured, nodes_in_time, runs, runs_on
 from tests.sizing.test_parallel_runs import LLAMA_405B, demand
 from tests.support.sizing_cases import FULL_8B, site, size, sized, wanted
 
@@ -188,6 +188,19 @@ def test_the_fewest_nodes_that_end_a_run_in_time_do_and_half_of_them_do_not(hour
     asked = wanted(FULL_8B.replace("2 d", "1 min"))
     assert isinstance(asked, TrainingDemand)
     assert nodes_in_time(asked, where, where.gpus[0]) is None
+
+
+def test_a_run_that_ends_just_at_its_limit_ends_in_time() -> None:
+    asked, where = wanted(FULL_8B), site("h100-sxm-80gb")
+    assert isinstance(asked, TrainingDemand)
+    assert asked.limit.finish_within is not None
+    (tried,) = runs_on(asked, where)
+    last = next(c for c in tried if c.feasible and c.nodes == 4)
+    exactly = replace(asked.limit.finish_within, value=assured(asked, last))
+    asked = replace(asked, limit=replace(asked.limit, finish_within=exactly))
+    (found,) = runs(asked, where, None, None)
+    assert [run.gpus for run in found.runs if run.purpose == "in_time"] == [last.gpus]
+    assert nodes_in_time(asked, where, where.gpus[0]) == last.nodes
 
 
 def test_failures_and_checkpoints_lengthen_a_run_over_nodes() -> None:

@@ -24,7 +24,7 @@ from gpuplan.sizing.decide.searched import Search
 from gpuplan.sizing.decide.size import finish
 from gpuplan.sizing.hardware.offers import Site
 
-MOST_COMBINATIONS = 400
+MOST_COMBINATIONS = 16
 WORTH_SAYING = 0.005  # of the cost, that another combination may be cheaper
 
 Answer = Sized | tuple[Diagnostic, ...]

@@ -209,11 +209,23 @@ def _setting(field: FieldChange) -> str:
     if suffix.startswith("_"):
         path = path.removesuffix(suffix)
     words = path.replace(".", " ").replace("_", " ")
-    return f"{words}: {_shown(field.base, unit)} → {_shown(field.head, unit)}"
+    base, head = (
+        _shown(None if t is None else json.loads(t), unit) for t in (field.base, field.head)
+    )
+    return "{}: {} → {}".format(words, *_clipped(base, head))
 
 
-def _shown(text: str | None, unit: str) -> str:
-    value: Any = None if text is None else json.loads(text)
+def _clipped(base: str, head: str) -> tuple[str, ...]:
+    """Both in at most `_VALUE` characters, from a few words before the first that differs."""
+    pairs = enumerate(zip(base, head, strict=False))
+    shared = next((at for at, (a, b) in pairs if a != b), min(len(base), len(head)))
+    start = shared - _VALUE // 3 if max(len(base), len(head)) > _VALUE else 0
+    start = 0 if start <= 0 else base.find(" ", start, shared) + 1 or start
+    texts = ((f"…{text[start:]}" if start else text) for text in (base, head))
+    return tuple(t if len(t) <= _VALUE else f"{t[:_VALUE]}…" for t in texts)
+
+
+def _shown(value: Any, unit: str) -> str:
     if isinstance(value, dict | list):
         name = value.get("name") if isinstance(value, dict) else None
         return str(name) if name else f"{len(value)} entries"
@@ -222,4 +234,4 @@ def _shown(text: str | None, unit: str) -> str:
     if isinstance(value, int | float):
         number = f"{value:,}" if isinstance(value, int) else significant(value, 4)
         return format_quantity(value, unit) if unit else number
-    return value if len(value) <= _VALUE else f"{value[:_VALUE]}…"
+    return str(value)

@@ -71,7 +71,7 @@ def _tokens(model: Transformer, written: dict[str, Given]) -> Table:
         f.OUTPUT_P95: (outputs, constant),
         f.GPU_MEMORY_UTILIZATION: (0.9, "the engine's own default"),
         f.MAX_MODEL_LEN: (
-            min(model.context_length, 1024 * math.ceil(2 * longest / 1024)),
+            _length(model, longest, 1024),
             "twice the 95th percentiles, in steps of 1,024, within the model's context",
         ),
     }
@@ -85,10 +85,14 @@ def _pooled(model: Transformer, written: dict[str, Given]) -> Table:
         f.INPUT_P95: (mean, "lengths are constant where no 95th percentile is written"),
         f.GPU_MEMORY_UTILIZATION: (0.9, "the engine's own default"),
         f.MAX_MODEL_LEN: (
-            min(model.context_length, 512 * math.ceil(2 * longest / 512)),
+            _length(model, longest, 512),
             "twice the 95th percentile, in steps of 512, within the model's context",
         ),
     }
+
+
+def _length(model: Transformer, longest: float, step: int) -> int:
+    return min(model.context_length, step * math.ceil(2 * longest / step))
 
 
 def _training(model: Transformer, _written: dict[str, Given]) -> Table:

@@ -10,6 +10,7 @@ from gpuplan.sizing.data.training_speed import CONSTANTS
 from gpuplan.sizing.model import widths
 from gpuplan.sizing.physics.training.division import Division, divisors
 from gpuplan.sizing.physics.training.speed import (
+    DISPATCHED,
     GRAPHS,
     LATE,
     MIDDLE,
@@ -209,6 +210,24 @@ def test_a_host_feeds_the_gpu_in_its_own_time(
     for name in names:
         expected *= KNOWN[name]
     assert factors(of(**changes), KNOWN)["host_seconds"] == pytest.approx(expected)
+
+
+@pytest.mark.parametrize(
+    ("changes", "plain"),
+    [
+        ({"release": DISPATCHED - 0.01}, True),
+        ({"release": DISPATCHED}, False),
+        ({"release": DISPATCHED - 0.01, "superchip": True}, False),
+        ({"release": DISPATCHED - 0.01, "generation": "hopper"}, False),
+        ({"release": DISPATCHED - 0.01, "framework": "mlperf"}, False),
+    ],
+)
+def test_experts_of_other_nodes_were_reached_by_plain_exchanges_at_first(
+    changes: dict[str, object], plain: bool
+) -> None:
+    """Of Megatron-Bridge on Blackwell's HGX; others' names were known."""
+    rates = factors(of(**{**BRIDGE, "generation": "blackwell", "capability": "", **changes}), KNOWN)
+    assert rates["remote_exposed"] == KNOWN["remote.plain" if plain else "remote"]
 
 
 def test_the_host_of_other_frameworks_is_no_limit() -> None:

@@ -123,7 +123,7 @@ def prefilling(
     if not met(low):
         return None
     if not met(high):
-        for _ in range(30):
+        while high - low > 1e-9:
             middle = (low + high) / 2
             low, high = (middle, high) if met(middle) else (low, middle)
         high = low

@@ -193,12 +193,12 @@ def _layouts(demand: LanguageDemand, device: Device, site: Site) -> Iterator[Can
         for c in _candidates(demand, device, inside(demand, gpus))
     ]
     yield from tried
-    if (most := nodes.most(demand, device, site)) > 1:
-        if nodes.short_of_memory(tried):
-            yield from _over_nodes(demand, device, site, most)
-        elif device.offer.nvlink_nodes > 1 and nodes.too_slow(tried):
-            near = replace(site, fabric=None)  # no network between nodes makes a token faster
-            yield from _over_nodes(demand, device, near, min(most, device.offer.nvlink_nodes))
+    most = nodes.most(demand, device, site)
+    if nodes.short_of_memory(tried):
+        yield from _over_nodes(demand, device, site, most)
+    elif nodes.too_slow(tried):
+        near = replace(site, fabric=None)  # no network between nodes makes a token faster
+        yield from _over_nodes(demand, device, near, min(most, device.offer.nvlink_nodes))
 
 
 def _over_nodes(
