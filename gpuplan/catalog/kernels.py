@@ -38,10 +38,13 @@ class Recipe:
 @record
 class Graphed:
     """Up to how many tokens a step with prompts is CUDA graphs between its attention, from a
-    release on; `models` is empty where it is of all."""
+    release on; `models` is empty where it is of all. On GPUs of a `vendor`, or of every;
+    `undivided`: without pipeline stages or data-parallel groups alone."""
 
     since: Release
     models: tuple[str, ...]
+    vendor: str | None
+    undivided: bool
     tokens: int
     tokens_each: int | None
 
@@ -133,6 +136,8 @@ def _engine(entry: dict[str, Any]) -> EngineKernels:
             Graphed(
                 since=_release(row["since"]),
                 models=tuple(row.get("models", ())),
+                vendor=row.get("vendor"),
+                undivided=row.get("undivided", False),
                 tokens=row["tokens"],
                 tokens_each=row.get("tokens_each"),
             )

@@ -150,3 +150,25 @@ def test_no_release_before_the_engine_that_splits_graphs_has_any() -> None:
     assert sglang is not None
     assert vllm.graphed((0, 7, 3), "LlamaForCausalLM") is None
     assert sglang.graphed((0, 5, 9), "LlamaForCausalLM") is None
+
+
+@pytest.mark.parametrize(
+    ("release", "model", "tokens"),
+    [
+        ((0, 5, 10), "LlamaForCausalLM", 2048),
+        ((0, 5, 14), "DeepseekV3ForCausalLM", 2048),
+        ((0, 5, 15), "DeepseekV3ForCausalLM", 0),
+        ((0, 5, 14), "Qwen3NextForCausalLM", 0),
+        ((0, 5, 15), "Qwen3NextForCausalLM", 2048),
+        ((0, 5, 15), "Qwen3_5MoeForConditionalGeneration", 0),
+        ((0, 5, 16), "Qwen3_5MoeForConditionalGeneration", 2048),
+    ],
+)
+def test_sglang_leaves_models_out_until_their_prompts_can_be_recorded(
+    release: tuple[int, ...], model: str, tokens: int
+) -> None:
+    sglang = engine_kernels("sglang")
+    assert sglang is not None
+    row = sglang.graphed(release, model)
+    assert row is not None
+    assert row.most(None) == tokens

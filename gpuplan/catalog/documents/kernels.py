@@ -54,10 +54,14 @@ class RecipeDocument(Strict):
 
 class GraphedDocument(SinceDocument):
     """Of models whose architectures begin so, or of all: steps of up to so many `tokens`, and of no
-    more than `tokens_each` for each sequence that a server takes at once."""
+    more than `tokens_each` for each sequence that a server takes at once; 0: none is. On GPUs of a
+    `vendor`, or of every; `undivided`: in replicas without pipeline stages or data-parallel groups
+    alone."""
 
     models: Models | None = None
-    tokens: Count
+    vendor: Literal["nvidia", "amd", "intel"] | None = None
+    undivided: bool = False
+    tokens: Annotated[int, Field(ge=0)]
     tokens_each: Count | None = None
 
 

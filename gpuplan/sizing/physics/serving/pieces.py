@@ -10,7 +10,7 @@ is graphs stands with its sources in `catalog/data/kernels`.
 
 from __future__ import annotations
 
-from gpuplan.catalog.kernels import engine_kernels
+from gpuplan.catalog.kernels import Graphed, engine_kernels
 from gpuplan.catalog.model import Gpu
 from gpuplan.engines.servers import minor, release_numbers
 from gpuplan.sizing.data import serving as calibration
@@ -41,10 +41,17 @@ def graphed(service: Service) -> Scope:
     row = known.graphed(release, service.model.architecture) if known and release else None
     told = service.max_num_seqs if service.admitted is None else service.admitted
     planned = told is None and service.start == NO_START
-    if row is None or (planned and row.tokens_each is not None):
+    if row is None or not _is_of(row, service) or (planned and row.tokens_each is not None):
         return {}
     cited = f"largest CUDA graph of {service.engine} {service.release}"
     return {
         "graphed_tokens": constant(row.most(told), "1", cited),
         "piece_seconds": constant(calibration.PIECE_SECONDS, "s", calibration.SOURCE),
     }
+
+
+def _is_of(row: Graphed, service: Service) -> bool:
+    """Whether it holds on this GPU and in this division."""
+    division, vendor = service.division, service.device.gpu.vendor
+    divided = division.pipeline_stages > 1 or division.data_parallel_size > 1
+    return row.tokens > 0 and row.vendor in (None, vendor) and not (row.undivided and divided)
