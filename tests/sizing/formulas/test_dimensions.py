@@ -93,7 +93,6 @@ RARE = {
     "lost_share": "1",
     "node_failures": "1/s",
     "node_gpus": "1",
-    "rank_spread": "1",
     "repair_time": "s",
     "replica_nodes": "1",
     "fabric_launch": "s",

@@ -41,6 +41,9 @@ DENSE = (
     matmul_flop: FLOP = projection_flop + dense_flop  # beside the experts
 """)
 )
+# Where ranks have whole experts, all wait for the one with the most tokens: it is the one that was
+# measured (aiconfigurator, collector/helper.py: "EP rank with max load"), so that `spread` and the
+# numbers of the kernel have it.
 _EXPERTS = sheet("""
     routed_tokens: 1 = tokens * data_parallel_size  # experts take the tokens of all ranks
     touched_experts: 1 = experts  # that a step reads; spread 1 would be routing at random
@@ -52,25 +55,7 @@ _EXPERTS = sheet("""
     expert_flop: FLOP = max(routed_flop, mac_flop * expert_layers * expert_parameters
         * expert_tile * touched_experts)  # a tile holds some tokens at least
 """)
-# All wait for the rank with the most of them. A step touches `touched_experts` of all at random, so
-# that a rank's part varies by its root; `rank_spread` is how far the largest of so many lies above
-# their mean, in standard deviations (order statistics of the normal distribution).
-_BUSIEST = sheet("""
-    busiest_experts: 1 = min(experts, touched_experts + rank_spread
-        * sqrt(expert_parallel_size * touched_experts * max(1 - touched_experts / experts, 0)))
-        # that all ranks would read if each had as many as the one with the most
-    busiest_bytes: B = expert_bytes * busiest_experts / touched_experts
-        # what the rank reads that all others wait for
-""")
-
-
-def experts(*, whole: bool) -> Sheet:
-    """Each expert in parts on all ranks, or `whole` on one of them."""
-    name, read = "expert", "busiest_bytes" if whole else ""
-    reads = kernel(name, name, launches="expert_layers", peak="expert_peak", read=read)
-    return _EXPERTS + (_BUSIEST if whole else Sheet(())) + reads
-
-
+EXPERTS = _EXPERTS + kernel("expert", "expert", launches="expert_layers", peak="expert_peak")
 HEAD = sheet("""
     head_parameters: 1 = hidden_size * vocabulary / tensor_parallel_size  # the output layer
     head_bytes: B = head_parameters * bf16_bytes  # in bf16 always

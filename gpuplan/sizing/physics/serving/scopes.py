@@ -65,7 +65,6 @@ def traits(model: Transformer, division: Division) -> dict[str, bool]:
         "spread": division.data_parallel_size > 1 and model.experts is not None,
         "staged": division.pipeline_stages > 1,
         "across": division.nodes > 1,
-        "whole": division.expert_parallel_size > 1 and model.experts is not None,
     }
 
 
@@ -93,9 +92,6 @@ def serving_scope(
         scope[name] = Quantity(count, "1", "choice: cheapest that meets every objective")
     stalling = ranks if model.experts and engine not in BALANCED else 1
     scope["stalling_ranks"] = Quantity(float(stalling), "1", f"constant: {LOCKSTEP}")
-    if division.expert_parallel_size > 1:
-        scope["expert_parallel_size"] = constant(division.expert_parallel_size, "1", "division")
-        scope["rank_spread"] = rank_spread(division.expert_parallel_size)
     scope |= _links(gpu, engine, division)
     if division.nodes > 1:
         assert fabric_rate is not None, "a replica over nodes has a fabric between them"
@@ -124,17 +120,6 @@ def _kernels(model: Transformer, device: Device, engine: str, layout: Formats) -
         kernels["index"] = kernel("decode_indexer", gpu, "", "fp8")
         kernels["gathered"] = kernel("prefill_sparse_attention", gpu, "", "fp8")
     return kernels
-
-
-@cache
-def rank_spread(ranks: int) -> Quantity:
-    """How far the largest of so many normal numbers is above their mean, in standard deviations."""
-    from statistics import NormalDist  # which most plans never ask
-
-    steps, normal = 4000, NormalDist()
-    middles = ((n + 0.5) / steps for n in range(steps))
-    mean = sum(normal.inv_cdf(part ** (1 / ranks)) for part in middles) / steps
-    return constant(float(f"{mean:.4g}"), "1", "the largest of normal numbers, on average")
 
 
 def _links(gpu: Gpu, engine: str, division: Division) -> Scope:

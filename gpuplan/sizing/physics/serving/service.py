@@ -34,9 +34,8 @@ class Formats:
 class Division:
     """Ranks of a replica: attention heads over `tensor_parallel_size` GPUs, sequences over
     `data_parallel_size` such groups, layers over `pipeline_stages`. Experts lie over all GPUs of a
-    stage, whole on `expert_parallel_size` groups of them: where those are several, a step waits for
-    the one that has most to read. Over several `nodes`, each has whole stages, or whole such
-    groups, or a part of one over the NVLink that joins them."""
+    stage, whole on `expert_parallel_size` groups of them. Over several `nodes`, each has whole
+    stages, or whole such groups, or a part of one over the NVLink that joins them."""
 
     tensor_parallel_size: int = 1
     data_parallel_size: int = 1

@@ -29,7 +29,6 @@ def step(
     staged: bool = False,
     across: bool = False,
     pieced: bool = False,
-    whole: bool = False,
     unfused: bool = False,
     slower: bool = False,
     graphed: bool = False,
@@ -38,16 +37,16 @@ def step(
     `work_seconds` leaves the engine's overhead out. `linear`: some layers have a state; `sparse`:
     latent attention to chosen tokens; `spread`: attention is data-parallel; `staged`: the layers
     are a pipeline over groups of GPUs; `across`: those lie on several nodes; `pieced`: the host
-    starts each layer's part of a decode step; `whole`: each GPU has experts of its own; `unfused`:
-    the norm after an exchange is a kernel of its own; `slower`: prompts take `prompt_factor` times
-    as long as the kernels of others; `graphed`: so are steps with short prompts."""
+    starts each layer's part of a decode step; `unfused`: the norm after an exchange is a kernel of
+    its own; `slower`: prompts take `prompt_factor` times as long as the kernels of others;
+    `graphed`: so are steps with short prompts."""
     parts = {
         "attention": kernels.attention(phase, windowed=windowed, sparse=sparse),
         "projection": kernels.PRODUCTS,
         "dense": kernels.DENSE,
         "head": kernels.HEAD,
     }
-    parts |= {"expert": kernels.experts(whole=whole)} if moe else {}
+    parts |= {"expert": kernels.EXPERTS} if moe else {}
     parts |= {"state": kernels.STATES[phase]} if linear else {}
     if sparse:
         parts |= {"index": kernels.INDEX} if phase == "decode" else {"gathered": kernels.GATHER}
