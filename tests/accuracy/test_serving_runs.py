@@ -9,6 +9,7 @@ import pytest
 
 from gpuplan.accuracy.metrics.serving import Served, served
 from gpuplan.accuracy.metrics.serving_runs import of_run
+from gpuplan.accuracy.points.aside import TABLE
 from gpuplan.accuracy.points.points import Case, read_points
 from gpuplan.sizing.data import serving as constants
 from gpuplan.sizing.model.shapes import inputs
@@ -42,6 +43,21 @@ def test_a_run_starts_with_a_part_of_its_requests(
 ) -> None:
     start, again = of_run(case("llama3.1-70b", notes=notes, batch=load))
     assert (start.share, start.uncached, again) == pytest.approx((share, uncached, repeated))
+
+
+@pytest.mark.parametrize(
+    ("engine", "lengths", "share"),
+    [
+        ("sglang 0.5.1.post1", "", 1.0),
+        ("sglang 0.5.6.post2", "", 0.1),
+        ("sglang 0.5.1.post1", "spread", 0.1),
+    ],
+)
+def test_runs_that_a_table_says_nothing_of_are_rounds_where_their_times_are(
+    engine: str, lengths: str, share: float
+) -> None:
+    told = {"engine": engine, "output_lengths": lengths, "source_path": TABLE, "batch": "64"}
+    assert of_run(case("qwen3-32b", **told))[0].share == share
 
 
 def test_prompts_that_are_sent_again_for_longer_answers_are_in_the_cache_but_no_states() -> None:

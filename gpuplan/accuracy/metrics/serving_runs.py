@@ -23,11 +23,11 @@ USUAL_START = Start(share=1 / TIMES_AS_MANY, uncached=1 / TIMES_AS_MANY, source=
 ONE_LENGTH, SPREAD = "equal", "spread"
 PROMPTS_FIRST = ("sglang",)
 IN_STEP = f"{CLOSED_LOOP}, and all answers have one length"
-# Runs of NVIDIA's that a table of aiconfigurator does not say it of. Its own client asks for answers
+# NVIDIA's runs, of which a table of aiconfigurator does not say it. Its own client asks for answers
 # of one length (src/aiconfigurator/generator/sflow.py of commit 095f58a51c4c: a standard deviation
-# of 0, ignore_eos, whole rounds of requests), and their first tokens take as long as those of rounds:
-# 1.8, 2.8 and 3.1 times as long as of prompts that come one by one, at 16, 64 and 128 at once. Those
-# of its later releases do not.
+# of 0, ignore_eos, whole rounds of requests), and with this release their first tokens take as long
+# as those of rounds: 1.8, 2.8 and 3.1 times as long as of prompts that come one by one, at 16, 64
+# and 128 at once. With later ones they do not.
 IN_ROUNDS = (TABLE, "sglang 0.5.1.post1")
 AT_RANDOM, AT_ONCE = ("Poisson",), ("static batch", "all at once", "requests at once")
 # "50 prompts at 1 and 400 above": the concurrency up to which the first number holds.
