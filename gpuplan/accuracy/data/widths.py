@@ -11,13 +11,13 @@ from gpuplan.accuracy.reckon import Ends
 
 WIDTHS: dict[str, dict[str, tuple[Ends, Ends, Ends]]] = {
     "time_per_output_token": {
-        "usual settings, dense": ((-0.9588, 0.9588), (-0.7453, 0.7453), (-0.775, 0.775)),
-        "usual settings, mixture": ((-1.362, 1.362), (-1.088, 1.088), (-1.255, 1.255)),
-        "usual settings, amd": ((-1.157, 1.157), (-0.9991, 0.9991), (-1.373, 1.373)),
+        "usual settings, dense": ((-0.9251, 0.9251), (-0.758, 0.758), (-0.7985, 0.7985)),
+        "usual settings, mixture": ((-1.412, 1.412), (-1.216, 1.216), (-1.299, 1.299)),
+        "usual settings, amd": ((-1.112, 1.112), (-0.9412, 0.9412), (-1.338, 1.338)),
     },
     "time_to_first_token": {
-        "usual settings, dense": ((-1.01, 1.01), (-0.7301, 0.7301), (-0.8319, 0.8319)),
-        "usual settings, mixture": ((-1.095, 1.095), (-0.9713, 0.9713), (-1.071, 1.071)),
-        "usual settings, amd": ((-1.422, 1.422), (-1.357, 1.357), (-1.672, 1.672)),
+        "usual settings, dense": ((-1.022, 1.022), (-0.7533, 0.7533), (-0.8263, 0.8263)),
+        "usual settings, mixture": ((-1.06, 1.06), (-0.9758, 0.9758), (-1.107, 1.107)),
+        "usual settings, amd": ((-1.479, 1.479), (-1.491, 1.491), (-1.66, 1.66)),
     },
 }
