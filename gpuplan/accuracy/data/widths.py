@@ -11,9 +11,9 @@ from gpuplan.accuracy.reckon import Ends
 
 WIDTHS: dict[str, dict[str, tuple[Ends, Ends, Ends]]] = {
     "time_per_output_token": {
-        "usual settings, dense": ((-0.9251, 0.9251), (-0.758, 0.758), (-0.7985, 0.7985)),
-        "usual settings, mixture": ((-1.412, 1.412), (-1.216, 1.216), (-1.299, 1.299)),
-        "usual settings, amd": ((-1.112, 1.112), (-0.9412, 0.9412), (-1.338, 1.338)),
+        "usual settings, dense": ((-0.917, 0.917), (-0.6489, 0.6489), (-0.6788, 0.6788)),
+        "usual settings, mixture": ((-1.331, 1.331), (-1.065, 1.065), (-1.086, 1.086)),
+        "usual settings, amd": ((-1.063, 1.063), (-0.792, 0.792), (-1.137, 1.137)),
     },
     "time_to_first_token": {
         "usual settings, dense": ((-1.022, 1.022), (-0.7533, 0.7533), (-0.8263, 0.8263)),

@@ -44,7 +44,7 @@ _TOKEN = Prior(
     terms=(
         # Little, as below: those who tune nothing are few, and the next one is not like them.
         Term(amplitude=0.05, same=("practice", "engine")),
-        *_sources(1.0),
+        *_sources(1.5),
         Term(amplitude=0.038, same=("engine",)),
         Term(amplitude=0.024, same=("generation", "engine")),
         Term(amplitude=0.044, same=("model",)),
