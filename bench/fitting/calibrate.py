@@ -22,6 +22,7 @@ from gpuplan.accuracy.metrics.serving import Served, served
 from gpuplan.accuracy.points.points import Case, Point, read_points
 from gpuplan.sizing.calibration.served import TUNED
 from gpuplan.sizing.hardware.measured import NotMeasured
+from gpuplan.sizing.physics.serving.pieces import pieces
 from gpuplan.sizing.physics.serving.releases import asynchronous, scaled_within
 from gpuplan.sizing.physics.serving.replica import Replica
 from gpuplan.sizing.physics.serving.scopes import HALF_A_STEP
@@ -31,8 +32,8 @@ ABOUT = """Constants of the serving model
 Overheads are seconds. `VENDOR`: factors on the constants of another maker's GPUs, `overhead` on all
 of an engine's but `scaling_overhead`, which has a value of its own, `interference` on an engine's,
 `untuned_prompts` on the kernels of prompts whose inputs are scaled in blocks in shapes that nobody
-tuned. `PIECE_SECONDS`: for which the host starts a layer of a decode step that is no single CUDA
-graph. `eager_seconds`: for which it starts the kernels of a prompt's layer with attention;
+tuned. `PIECE_SECONDS`: for which the host starts a layer of a step that is CUDA graphs between its
+attention. `eager_seconds`: for which it starts the kernels of a prompt's layer with attention;
 `eager_experts` and `eager_state`: those of its experts and of linear attention, `eager_index` those
 of choosing tokens, `eager_latent`: what latent attention takes more, as parts of that; of it, tuned
 settings leave `captured`. `UNFUSED_SECONDS`: what an exchange takes more whose norm is a kernel of
@@ -177,10 +178,12 @@ class Points:
         self.source = np.array([str(p.features["source"]) for p in points])
         self.amd = np.array([p.case.gpu.vendor == "amd" for p in points])
         self.tuned = np.array([p.features["source"] in TUNED for p in points])
-        self.pieced = np.array(["piece_seconds" in p.replica.scope for p in points])
+        self.beyond = np.array([d.get("beyond_graphs", 1.0) for d in prefill])
         self.unfused = np.array([d.get("unfused_exchanges", 0.0) for d in decode])
         engines, makers = zip(*((p.case.engine, p.case.gpu.vendor) for p in points), strict=True)
         releases = [str(p.features["version"]) for p in points]
+        gpus = [p.case.gpu for p in points]
+        self.pieced = np.array([*map(bool, map(pieces, engines, releases, gpus))])
         self.within = np.array([*map(scaled_within, engines, releases, makers)])
         self.untuned = np.array(["prompt_factor" in p.replica.scope for p in points])
         self.overlapped = np.array([*map(asynchronous, engines, releases)])
@@ -239,6 +242,8 @@ class Points:
         kinds = [1.0, *(constants[f"eager_{kind}"] for kind in ("experts", "state", "index"))]
         latent = constants["eager_latent"] * self.latent[at] * self.launched[at, 0]
         launch = eager * (self.launched[at] @ kinds + latent)
+        started = constants["piece_seconds"] * self.launched[at] @ [1, 0, 1, 0]
+        launch = np.minimum(launch, started + self.beyond[at] * launch)
         ending = np.maximum(self.stalled[at] / np.maximum(self.output[at], 1), 1e-4)
         together = -np.expm1(-ending) / ending
         counts = self.counts[at].T
@@ -258,8 +263,7 @@ class Points:
         own = own + slower * constants["unfused_seconds"] * self.unfused[at]
         host = each["sequence_overhead"] * counts[3]
         decode, prefill = works[0] + own, np.maximum(works[1] + own - host, launch)
-        pieces = constants["piece_seconds"] * self.launched[at] @ [1, 0, 1, 0] + host
-        decode = np.where(self.pieced[at], np.maximum(decode, pieces), decode)
+        decode = np.where(self.pieced[at], np.maximum(decode, started + host), decode)
         longer = together * np.maximum(launch - decode, 0)
         beside = engine["interference"] * np.where(amd, constants["amd", "interference"], 1.0)
         prompt = np.maximum(beside * works[1], longer)
@@ -389,7 +393,7 @@ def module(constants: Constants, firsts: Firsts, tokens: int, shorts: int) -> It
     yield f"OVERLAPPED = {constants['overlapped']:.4g}  # of `sequence_overhead`, vLLM from 0.14 on"
     within = constants["scaled_within"]
     yield f"SCALED_WITHIN = {within:.4g}  # of `scaling_overhead`, vLLM from 0.18 on"
-    yield f"PIECE_SECONDS = {constants['piece_seconds']:.4g}  # a layer, of vLLM 0.8 to 0.10"
+    yield f"PIECE_SECONDS = {constants['piece_seconds']:.4g}  # a layer, graphs between attention"
     yield from table("FIRST_TOKEN", firsts)
 
 

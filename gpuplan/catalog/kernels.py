@@ -36,6 +36,23 @@ class Recipe:
 
 
 @record
+class Graphed:
+    """Up to how many tokens a step with prompts is CUDA graphs between its attention, from a
+    release on; `models` is empty where it is of all."""
+
+    since: Release
+    models: tuple[str, ...]
+    tokens: int
+    tokens_each: int | None
+
+    def most(self, sequences: float | None) -> float:
+        """Tokens, of a server that takes so many `sequences` at once, or as many as by default."""
+        if self.tokens_each is None or sequences is None:
+            return self.tokens
+        return min(self.tokens, self.tokens_each * sequences)
+
+
+@record
 class EngineKernels:
     """Those of an engine. `fused_exchanges` has the longest beginnings of a capability first;
     `fused_models` is None where the engine has no list."""
@@ -51,6 +68,14 @@ class EngineKernels:
     asynchronous: Release | None
     asynchronous_stages: Release | None
     drafted_ahead: tuple[str, ...]
+    graphed_steps: tuple[Graphed, ...]
+
+    def graphed(self, release: Release, architecture: str) -> Graphed | None:
+        """What a release does with steps of such a model; None: it starts each kernel."""
+        rows = [row for row in self.graphed_steps if row.since <= release]
+        own = [row for row in rows if row.models and architecture.startswith(row.models)]
+        last = own or [row for row in rows if not row.models]
+        return max(last, key=lambda row: row.since) if last else None
 
     def asked(self, gpu: Gpu, architecture: str) -> bool:
         """Whether recipes ask for exchanges and norms in one kernel."""
@@ -104,6 +129,15 @@ def _engine(entry: dict[str, Any]) -> EngineKernels:
         asynchronous=_since(entry, "asynchronous"),
         asynchronous_stages=_since(entry, "asynchronous_stages"),
         drafted_ahead=tuple(entry.get("drafted_ahead", {}).get("methods", ())),
+        graphed_steps=tuple(
+            Graphed(
+                since=_release(row["since"]),
+                models=tuple(row.get("models", ())),
+                tokens=row["tokens"],
+                tokens_each=row.get("tokens_each"),
+            )
+            for row in entry["graphed_steps"]
+        ),
     )
 
 

@@ -161,3 +161,27 @@ def test_a_step_waits_for_the_rank_with_the_most_experts_but_for_no_more_than_it
 def test_the_largest_of_normal_numbers_lies_above_their_mean(ranks: int, spread: float) -> None:
     """Harter, Expected values of normal order statistics, Biometrika 48 (1961), table 1."""
     assert rank_spread(ranks).value == pytest.approx(spread, rel=0.002)
+
+
+@pytest.mark.parametrize(
+    ("release", "told", "length", "graphs"),
+    [
+        ("0.7.3", "", "128", False),
+        ("0.9.2", "at most 64 sequences", "512", True),
+        ("0.20.0", "at most 64 sequences", "128", True),
+        ("0.20.0", "at most 64 sequences", "129", False),
+        ("0.20.0", "more at once than the 10 sequences the server takes", "128", False),
+        ("0.20.0", "", "512", True),
+        ("0.20.0", "", "513", False),
+        ("nightly-5b8c", "", "128", False),
+    ],
+)
+def test_a_short_prompt_is_graphs_where_its_server_has_any_as_large(
+    release: str, told: str, length: str, *, graphs: bool
+) -> None:
+    """Of a release, and from 0.10 on of twice the sequences that the server was told to take."""
+    row = {"engine": f"vllm {release}", "notes": told, "input_len": length, "tp": "8"}
+    replica = point("llama3.1-70b", **row).replica
+    seconds = replica.modelled(1.0)["prefill_launch_seconds"]
+    each = constants.PIECE_SECONDS if graphs else constants.ENGINE["vllm"]["eager_seconds"]
+    assert seconds == pytest.approx(80 * each)

@@ -71,6 +71,7 @@ def test_every_model_that_they_name_is_one_that_can_be_planned() -> None:
     begin = [m for f in files.values() for row in f.fused_by_recipes for m in row.models]
     begin += [m for f in files.values() for row in f.tuned_products for m in row.models]
     begin += [m for f in files.values() if f.exchanged_norms for m in f.exchanged_norms.models]
+    begin += [m for f in files.values() for row in f.graphed_steps for m in row.models or ()]
     assert len(named) == 14
     assert set(named) <= set(known)
     assert {b for b in begin if not any(name.startswith(b) for name in known)} == set()
@@ -119,3 +120,33 @@ def test_kernels_are_tuned_for_a_hidden_size_on_an_architecture() -> None:
     assert not tuned_products(mi300x, "MiniMaxM2ForCausalLM", 3072)
     assert tuned_products(mi355x, "MiniMaxM2ForCausalLM", 3072)
     assert engine_kernels("tensorrt-llm") is None
+
+
+@pytest.mark.parametrize(
+    ("release", "model", "told", "tokens"),
+    [
+        ((0, 9, 2), "LlamaForCausalLM", 64, 512),
+        ((0, 10), "LlamaForCausalLM", 64, 128),
+        ((0, 20), "LlamaForCausalLM", 1024, 512),
+        ((0, 20), "LlamaForCausalLM", None, 512),
+        ((0, 10, 1), "GptOssForCausalLM", 64, 128),
+        ((0, 11, 2), "GptOssForCausalLM", 64, 992),
+        ((0, 12), "GptOssForCausalLM", 64, 1024),
+    ],
+)
+def test_a_release_says_up_to_how_many_tokens_steps_are_graphs(
+    release: tuple[int, ...], model: str, told: float | None, tokens: int
+) -> None:
+    vllm = engine_kernels("vllm")
+    assert vllm is not None
+    row = vllm.graphed(release, model)
+    assert row is not None
+    assert row.most(told) == tokens
+
+
+def test_no_release_before_the_engine_that_splits_graphs_has_any() -> None:
+    vllm, sglang = engine_kernels("vllm"), engine_kernels("sglang")
+    assert vllm is not None
+    assert sglang is not None
+    assert vllm.graphed((0, 7, 3), "LlamaForCausalLM") is None
+    assert sglang.graphed((0, 5, 9), "LlamaForCausalLM") is None

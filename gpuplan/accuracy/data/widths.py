@@ -11,13 +11,13 @@ from gpuplan.accuracy.reckon import Ends
 
 WIDTHS: dict[str, dict[str, tuple[Ends, Ends, Ends]]] = {
     "time_per_output_token": {
-        "usual settings, dense": ((-0.9601, 0.9601), (-0.7447, 0.7447), (-0.7633, 0.7633)),
-        "usual settings, mixture": ((-1.357, 1.357), (-1.09, 1.09), (-1.199, 1.199)),
-        "usual settings, amd": ((-1.156, 1.156), (-0.9983, 0.9983), (-1.373, 1.373)),
+        "usual settings, dense": ((-0.9588, 0.9588), (-0.7453, 0.7453), (-0.775, 0.775)),
+        "usual settings, mixture": ((-1.362, 1.362), (-1.088, 1.088), (-1.255, 1.255)),
+        "usual settings, amd": ((-1.157, 1.157), (-0.9991, 0.9991), (-1.373, 1.373)),
     },
     "time_to_first_token": {
-        "usual settings, dense": ((-1.02, 1.02), (-0.751, 0.751), (-0.8279, 0.8279)),
-        "usual settings, mixture": ((-1.095, 1.095), (-0.9358, 0.9358), (-1.057, 1.057)),
-        "usual settings, amd": ((-1.412, 1.412), (-1.363, 1.363), (-1.667, 1.667)),
+        "usual settings, dense": ((-1.01, 1.01), (-0.7301, 0.7301), (-0.8319, 0.8319)),
+        "usual settings, mixture": ((-1.095, 1.095), (-0.9713, 0.9713), (-1.071, 1.071)),
+        "usual settings, amd": ((-1.422, 1.422), (-1.357, 1.357), (-1.672, 1.672)),
     },
 }

@@ -12,7 +12,7 @@ import math
 from collections.abc import Mapping
 from functools import lru_cache
 
-from gpuplan.accuracy.metrics.serving_runs import USUAL_START, of_run
+from gpuplan.accuracy.metrics.serving_runs import USUAL_START, of_run, places
 from gpuplan.accuracy.points.known import ENGINES, PRECISIONS
 from gpuplan.accuracy.points.points import Case
 from gpuplan.accuracy.reckon import Reckoned
@@ -141,6 +141,7 @@ def served(case: Case) -> Served | str:
         site=site(case),
         start=start,
         repeated=repeated,
+        most=places(case),
     )
     concurrency = case.number("batch", 1)
     wanted = max(concurrency / division.ranks, 1)
@@ -181,10 +182,11 @@ def replica_of(
     site: str = OWN,
     start: Start = USUAL_START,
     repeated: float = 0.0,
+    most: float | None = None,
 ) -> Replica:
     """`how`: engine, release, precision, client, the cache's format; `lengths` are the means of
     prompt and answer; `site` is who measured; `repeated` the part of the prompts that a prefix
-    cache holds."""
+    cache holds; `most` the sequences that the server was told to take at once."""
     engine, release, precision, client, cache_format = how
     tail = UNIFORM_P95 if client == "uniform" else 1.0
     mixed = model.checkpoint_precision == "mxfp4" or "gpt-oss" in model.identifier
@@ -216,6 +218,7 @@ def replica_of(
             site=site,
             start=start,
             declared=_cached(repeated),
+            admitted=most,
         )
     )
 

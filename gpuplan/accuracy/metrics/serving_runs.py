@@ -26,6 +26,7 @@ AT_RANDOM, AT_ONCE = ("Poisson",), ("static batch", "all at once", "requests at 
 # "50 prompts at 1 and 400 above": the concurrency up to which the first number holds.
 _STEPPED = re.compile(r"([1-9][\d,]*) prompts at (\d+) and ([1-9][\d,]*) above")
 _PROMPTS = re.compile(r"(?<!\d)(?<!\d[.,])([1-9][\d,]*) prompts")
+_PLACES = re.compile(r"(?:at most|than the) ([1-9]\d*) sequences")
 # sgl-cookbook's pages, each measured with one server: runs of 10, 80 and 500 requests, then the
 # same prompts with longer answers, then longer prompts with 10, 80 and 320. Prompts of the smaller
 # run come first in the larger one. Whether a server was started anew between them, pages do not
@@ -58,6 +59,12 @@ def in_step(case: Case) -> bool:
     if said not in ("", ONE_LENGTH, SPREAD):
         raise ValueError(f"output_lengths '{said}' is neither {ONE_LENGTH} nor {SPREAD}")
     return said == ONE_LENGTH
+
+
+def places(case: Case) -> float | None:
+    """Sequences that the server was told to take at once at most; None where no row says it."""
+    said = _PLACES.search(case.row["notes"])
+    return float(said[1]) if said else None
 
 
 def _sent(notes: str, concurrency: float) -> float:

@@ -52,6 +52,15 @@ class RecipeDocument(Strict):
         return self
 
 
+class GraphedDocument(SinceDocument):
+    """Of models whose architectures begin so, or of all: steps of up to so many `tokens`, and of no
+    more than `tokens_each` for each sequence that a server takes at once."""
+
+    models: Models | None = None
+    tokens: Count
+    tokens_each: Count | None = None
+
+
 class ModelsDocument(Strict):
     """Beginnings of models' architectures."""
 
@@ -91,6 +100,8 @@ class KernelsFile(File):
     - `scaled_within`: where the inputs of fp8 blocks are scaled within other kernels;
     - `asynchronous`: it schedules a step while one runs, with pipeline stages from
       `asynchronous_stages` on, ahead of tokens that are drafted by `drafted_ahead` alone;
+    - `graphed_steps`: up to how many tokens a step with prompts is CUDA graphs between its
+      attention; the last row that fits is a release's, one of its models before one of all;
     - `tuned_products`: whose products of weights scaled in blocks have kernels that were tuned;
     - `unnamed_release`: what a release without numbers is taken for, where it matters.
     """
@@ -106,6 +117,7 @@ class KernelsFile(File):
     asynchronous: SinceDocument | None = None
     asynchronous_stages: SinceDocument | None = None
     drafted_ahead: DraftsDocument | None = None
+    graphed_steps: list[GraphedDocument] = []
     tuned_products: list[TunedDocument] = []
 
     def cited(self) -> Iterable[str]:

@@ -94,11 +94,10 @@ SERVING = {
 }
 
 
-def every(phase: kernels.Phase) -> Sheet:
+def every(phase: kernels.Phase, *, graphed: bool = False) -> Sheet:
     """All parts of a step but those that choose tokens."""
-    return step(
-        phase, moe=True, parallel=True, windowed=True, linear=True, spread=True, staged=True
-    )
+    kinds = ("moe", "parallel", "windowed", "linear", "spread", "staged")
+    return step(phase, **dict.fromkeys(kinds, True), graphed=graphed)
 
 
 def test_the_reads_and_products_of_a_decode_step() -> None:
@@ -248,6 +247,15 @@ def test_a_step_is_its_kernels_and_the_engines_own_time() -> None:
     launches = 3.0 * (cached * 1.5 + routed * 0.4 + linear * 2.0)
     agree(every("prefill"), inputs | eager, {"launch_seconds": launches})
     agree(every("prefill"), inputs | {"launch_seconds": 35.0}, {"seconds": 35.0})
+    split = every("prefill", graphed=True)
+    graphs = {"kernels_seconds": launches, "piece_seconds": 0.5, "graphed_tokens": 512.0}
+    pieces = 0.5 * (cached + linear)
+    for tokens, beyond, last in ((512.0, 0, pieces), (513.0, 1, launches)):
+        inside = graphs | {"tokens": tokens, "beyond_graphs": float(beyond)}
+        expected = {"beyond_graphs": beyond, "launch_seconds": last}
+        agree(split, inputs | eager | inside, expected)
+    slow = graphs | {"piece_seconds": 50.0, "beyond_graphs": 0.0}
+    agree(split, inputs | eager | slow, {"launch_seconds": launches})  # no more than each kernel
     reads = {"matmul": 100.0, "attention": 200.0, "head": 30.0, "expert": 40.0, "state": 5.0}
     bound = SERVING | {f"{name}_bytes": size for name, size in reads.items()}
     bound |= {"dense_peak": 600.0, "bf16_peak": 300.0, "expert_peak": 1200.0}

@@ -32,7 +32,7 @@ from gpuplan.sizing.memory.serving import (
 from gpuplan.sizing.physics.serving import declared
 from gpuplan.sizing.physics.serving.latency import CLOSED, LENGTHS, LOOPED, MEASURED, OPEN
 from gpuplan.sizing.physics.serving.percentiles import FULLER, asks_for_fuller, with_statistics
-from gpuplan.sizing.physics.serving.pieces import pieces
+from gpuplan.sizing.physics.serving.pieces import graphed, pieces
 from gpuplan.sizing.physics.serving.products import slower_prompts
 from gpuplan.sizing.physics.serving.releases import (
     overlapped,
@@ -101,7 +101,8 @@ class Replica:
         in_pieces = pieces(service.engine, service.release, device.gpu)
         apart = unfused(service, self.scope["all_reduces"])
         slower = slower_prompts(service, self.scope["scaled_inputs"])
-        self.scope |= service.start.scope | in_pieces | apart | slower
+        in_graphs = graphed(service)
+        self.scope |= service.start.scope | in_graphs | in_pieces | apart | slower
         self.scope["scaling_overhead"] = scaled(service, self.scope["scaling_overhead"])
         self.scope["sequence_overhead"] = overlapped(service, self.scope["sequence_overhead"])
         if service.start == NO_START:
@@ -120,7 +121,7 @@ class Replica:
         )
         kind = traits(model, division) | {"unfused": bool(apart), "slower": bool(slower)}
         self.decode = step("decode", **kind, pieced=bool(in_pieces))
-        self.prefill = step("prefill", **kind)
+        self.prefill = step("prefill", **kind, graphed=bool(in_graphs))
         self.memory = memory(
             moe=self.moe,
             kept=kept(model),

@@ -146,9 +146,10 @@ class Service:
     measurements share an effect; `limits`: times and the seconds that they are not to exceed with
     the `confidence`; `shown`: times that are told and limit nothing;
     `random`: requests come at random, so that more run at times than on average, else every place
-    is kept taken; `start`: how those of a closed loop come. `step_tokens`: those of
-    `memory.serving`; {} where nobody recorded the engine's setting. `fabric_rate` is what a GPU has
-    of the fabric between nodes; None: its replica lies in one."""
+    is kept taken; `admitted`: how many sequences a measured server was told to take at once;
+    `start`: how those of a closed loop come. `step_tokens`: those of `memory.serving`; {} where
+    nobody recorded the engine's setting. `fabric_rate` is what a GPU has of the fabric between
+    nodes; None: its replica lies in one."""
 
     model: Transformer
     device: Device
@@ -161,6 +162,7 @@ class Service:
     gpu_memory_utilization: Quantity
     confidence: float
     max_num_seqs: float | None = None
+    admitted: float | None = None
     max_num_batched_tokens: float | None = None
     step_tokens: Scope = field(default_factory=dict)
     limits: tuple[tuple[str, float], ...] = ()

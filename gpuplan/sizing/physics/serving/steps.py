@@ -32,6 +32,7 @@ def step(
     whole: bool = False,
     unfused: bool = False,
     slower: bool = False,
+    graphed: bool = False,
 ) -> Sheet:
     """The sheet of a `decode` or `prefill` step of `tokens`, of which `outputs` are sampled;
     `work_seconds` leaves the engine's overhead out. `linear`: some layers have a state; `sparse`:
@@ -39,7 +40,7 @@ def step(
     are a pipeline over groups of GPUs; `across`: those lie on several nodes; `pieced`: the host
     starts each layer's part of a decode step; `whole`: each GPU has experts of its own; `unfused`:
     the norm after an exchange is a kernel of its own; `slower`: prompts take `prompt_factor` times
-    as long as the kernels of others."""
+    as long as the kernels of others; `graphed`: so are steps with short prompts."""
     parts = {
         "attention": kernels.attention(phase, windowed=windowed, sparse=sparse),
         "projection": kernels.PRODUCTS,
@@ -57,7 +58,11 @@ def step(
         parts |= {"hops": kernels.HOPS} if across else {"transfer": kernels.TRANSFER}
     parts["elementwise"] = kernels.ELEMENTWISE
     names = frozenset(parts) | ({"unfused"} if unfused else set())
-    return sum(parts.values(), Sheet(())) + _totals(phase, names, pieced=pieced, slower=slower)
+    if phase == "decode":
+        last = _pieces(names) if pieced else _REPLAYED
+    else:
+        last = _launched(names, graphed=graphed)
+    return sum(parts.values(), Sheet(())) + _totals(phase, names, slower=slower) + last
 
 
 _FACTORS = {
@@ -87,7 +92,7 @@ COMPUTED_AT = {
 _WORK = {"expert": "routed_flop"}  # without what fills tiles
 
 
-def _totals(phase: Phase, names: frozenset[str], *, pieced: bool, slower: bool) -> Sheet:
+def _totals(phase: Phase, names: frozenset[str], *, slower: bool) -> Sheet:
     read = " + ".join(f"{n}_bytes" for n in READ if n == "matmul" or n in names)
     products = ((_WORK.get(n, f"{n}_flop"), peak) for n, peak in COMPUTED_AT.items() if n in names)
     computed = " + ".join(f"{flop} / {peak}_peak" for flop, peak in products)
@@ -100,18 +105,12 @@ def _totals(phase: Phase, names: frozenset[str], *, pieced: bool, slower: bool) 
     overhead += " + unfused_exchanges * unfused_seconds" if "unfused" in names else ""
     if phase == "decode":
         overhead += " + sequences * sequence_overhead"
-        last = _pieces(names) if pieced else _REPLAYED
-    else:
-        last = _launched(names)
-    return (
-        sheet(f"""
+    return sheet(f"""
         roofline_seconds: s = max(({read}) / bandwidth, ({computed}) / compute_share)
             # no step is faster than its reads at peak bandwidth, nor its products at peak
         work_seconds: s = max(roofline_seconds, {work})  # kernels, calibrated on served models
         overhead_seconds: s = {overhead}  # the engine's own time, calibrated on served models
     """)
-        + last
-    )
 
 
 _REPLAYED = sheet("""
@@ -122,21 +121,36 @@ _REPLAYED = sheet("""
 def _pieces(names: frozenset[str]) -> Sheet:
     """A graph that leaves attention out: the host starts it and the pieces between, while the GPU
     computes."""
-    layers = "(cached_layers + linear_layers)" if "state" in names else "cached_layers"
     return sheet(f"""
-        pieces_seconds: s = {layers} * piece_seconds + sequences * sequence_overhead
+        pieces_seconds: s = {_split(names)} * piece_seconds + sequences * sequence_overhead
             # for which the host starts the pieces of its graph
         seconds: s = max(work_seconds + overhead_seconds, pieces_seconds)  # one step
     """)
 
 
-def _launched(names: frozenset[str]) -> Sheet:
-    """A prompt of any length is in no CUDA graph: the host starts its kernels one by one."""
+def _split(names: frozenset[str]) -> str:
+    """Layers whose attention or state is in no graph."""
+    return "(cached_layers + linear_layers)" if "state" in names else "cached_layers"
+
+
+def _launched(names: frozenset[str], *, graphed: bool) -> Sheet:
+    """A long prompt is in no CUDA graph: the host starts its kernels one by one."""
     launches = "cached_layers * eager_attention"
     launches += " + expert_layers * eager_experts" if "expert" in names else ""
     launches += " + linear_layers * eager_state" if "state" in names else ""
     launches += " + index_layers * eager_index" if "gathered" in names else ""
-    return sheet(f"""
+    each = sheet(f"""
         launch_seconds: s = eager_seconds * ({launches})  # of its kernels, by the host
+    """)
+    if graphed:
+        each = sheet(f"""
+        beyond_graphs: 1 = min(1, max(tokens - graphed_tokens, 0))
+            # 1 of a step with more tokens than the largest CUDA graph
+        kernels_seconds: s = eager_seconds * ({launches})  # for which the host starts each
+        launch_seconds: s = min(kernels_seconds,
+            {_split(names)} * piece_seconds + beyond_graphs * kernels_seconds)
+            # for which the host starts the kernels, or the graphs between attention
+        """)
+    return each + sheet("""
         seconds: s = max(work_seconds + overhead_seconds, launch_seconds)  # one step
     """)
