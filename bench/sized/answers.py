@@ -40,6 +40,7 @@ FILE, CONSTANTS = FOLDER / "sized.txt", FOLDER / "constants.json"
 FITTED = {"serving": serving, "training_speed": training_speed}
 TOLERANCE = 1e-5
 NUMBER = re.compile(r"-?\d[\d,]*(?:\.\d+)?(?:e[+-]\d+)?")
+EVIDENCE = re.compile(r"[\w.]+ = ")
 LEFT_OUT = {
     *("name", "task", "tenant", "model", "engine", "command", "environment", "origin", "source"),
     *("node_pool", "storage_class", "mount_path", "port", "unit", "sense", "basis", "help"),
@@ -56,8 +57,7 @@ def answer(base: Base, change: Change) -> list[str]:
         return [f"refused {_said(d)}" for d in sized]
     lines = [*_lines(sized.workload)]
     lines += [f"{d.severity.value} {_said(d)}" for d in sized.diagnostics]
-    if not change:
-        lines += [f"{e.quantity.partition('.')[2]} = {_text(e.value)}" for e in sized.evidence]
+    lines += [f"{e.quantity.partition('.')[2]} = {_text(e.value)}" for e in sized.evidence]
     return lines
 
 
@@ -101,13 +101,22 @@ def _text(value: Any) -> str:
 
 
 def told(base: Base, change: Change) -> list[str]:
-    """What is recorded: of a change the lines that its base has not, and how many it lacks."""
+    """What is recorded: of a change the lines that its base has not, and how many it lacks; of the
+    evidence what its base has no figure of."""
     lines = answer(base, change)
     if not change:
         return lines
     of_base = _itself(base)
-    gone = sum(line not in lines for line in of_base if " = " not in line)
-    return [f"without {gone} of its lines", *(line for line in lines if line not in of_base)]
+    known = {_figure(line) for line in of_base} - {None}
+    gone = sum(line not in lines for line in of_base if _figure(line) is None)
+    own = (line for line in lines if line not in of_base)
+    return [f"without {gone} of its lines", *(x for x in own if _figure(x) not in known)]
+
+
+def _figure(line: str) -> str | None:
+    """The name that a line of evidence begins with; None of another line."""
+    found = EVIDENCE.match(line)
+    return found and found[0]
 
 
 _ITSELF: dict[int, list[str]] = {}

@@ -40,6 +40,8 @@ SITES = {
     "ampere": _site("a100-sxm-80gb", gpus_per_node=4),
     "blackwell": _site("b200-sxm-180gb"),
     "amd": _site("mi300x-192gb"),
+    "guests": _site("h100-sxm-80gb", "l40s", target="libvirt", node_count=4),
+    "machines": _site("a100-sxm-80gb", "l4", target="docker", node_count=3),
     "no fabric": replace(_site("h100-sxm-80gb"), fabric=None, storage_bytes_per_s=None),
 }
 TEXTS = {
@@ -96,6 +98,13 @@ def _model(name: str, precision: str | None = None) -> Change:
     return {"model": name, "precision": precision}
 
 
+SD_1, SD_3 = "stable-diffusion-v1-5/stable-diffusion-v1-5", "stabilityai/stable-diffusion-3.5-large"
+ARCHIVE: Change = {
+    "task": "batch",
+    "load.requests_per_second": None,
+    "load.requests": 2000000,
+    "slo": {"finish_within": "24 h"},
+}
 BASES = {
     "chat": Base("chat", "service"),
     "chat 8B": Base("chat 8B", "service", "small"),
@@ -125,6 +134,69 @@ BASES = {
     "tagger": Base("tagger", "reader", "owned"),
     "learning": Base("learning", "learning", "one"),
     "notebooks": Base("notebooks", "notebooks", "usual"),
+    "notebooks of guests": Base("notebooks", "few notebooks", "guests"),
+    "batch of texts": Base("reader", "archive", "one", change=ARCHIVE),
+    "batch of audio": Base("speech", "archive", "one", change=ARCHIVE),
+    "batch of pictures": Base("tagger", "archive", "one", change=ARCHIVE),
+    "batch on a machine": Base(
+        "batch of images", "archive", "machines", change={"precision": "bf16"}
+    ),
+    "scores": Base("reader", "few readers", "small", change=_model("BAAI/bge-reranker-v2-m3")),
+    "reading decoder": Base(
+        "reader",
+        "few readers",
+        "small",
+        change=_model("Qwen/Qwen3-0.6B") | {"pooling": "embed"},
+    ),
+    "small reader": Base(
+        "reader",
+        "few readers",
+        "guests",
+        change=_model("sentence-transformers/all-MiniLM-L6-v2")
+        | {"load.input_tokens": {"mean": 60, "p95": 200}},
+    ),
+    "turbo speech": Base(
+        "speech", "few readers", "guests", change=_model("openai/whisper-large-v3-turbo")
+    ),
+    "network": Base("tagger", "few readers", "machines", change=_model("timm/resnet50.a1_in1k")),
+    "learning a network": Base(
+        "learning", "few networks", "ampere", change=_model("timm/resnet50.a1_in1k")
+    ),
+    "older images": Base("images", "few images", "machines", change=_model(SD_1)),
+    "large images": Base("images", "few images", "usual", change=_model(SD_3)),
+    "distilled images": Base(
+        "images", "few images", "guests", change=_model("black-forest-labs/FLUX.1-schnell")
+    ),
+    "large videos": Base(
+        "videos",
+        "videos",
+        "one",
+        change=_model("Wan-AI/Wan2.1-T2V-14B-Diffusers") | {"slo.request_latency": "60 min"},
+    ),
+    "chat of guests": Base("chat 8B", "few", "guests", change=_model("microsoft/phi-4")),
+    "chat on a machine": Base("chat 8B", "few", "machines", change=_model("google/gemma-2-9b-it")),
+    "hybrid": Base(
+        "chat 8B", "few", "one", change=_model("nvidia/NVIDIA-Nemotron-3-Nano-30B-A3B-BF16")
+    ),
+    "sparse attention": Base(
+        "latent", "few", "blackwell", change=_model("deepseek-ai/DeepSeek-V3.2", "fp8")
+    ),
+    "mixture on AMD": Base("latent", "few", "amd", change=_model("zai-org/GLM-4.5-Air", "fp8")),
+    "mixture of SGLang": Base(
+        "latent", "few", "blackwell", "sglang", change=_model("Qwen/Qwen3-235B-A22B", "fp8")
+    ),
+    "chunked": Base(
+        "chat 8B", "few", "one", change=_model("meta-llama/Llama-4-Scout-17B-16E-Instruct")
+    ),
+    "newest latent": Base(
+        "latent", "few", "blackwell", change=_model("deepseek-ai/DeepSeek-V4-Flash", "fp8")
+    ),
+    "linear of Kimi": Base(
+        "chat 8B", "few", "one", change=_model("moonshotai/Kimi-Linear-48B-A3B-Instruct")
+    ),
+    "text and window": Base("chat 8B", "few", "one", change=_model("openai/gpt-oss-20b")),
+    "run of a dense model": Base("run", "few runs", "blackwell", change=_model("Qwen/Qwen3-14B")),
+    "adapter on Ampere": Base("adapter", "few runs", "ampere", change=_model("Qwen/Qwen3-32B")),
 }
 _RATE, _TOKENS = "load.requests_per_second", "load.output_tokens"
 ANY: dict[str, Change] = {
@@ -264,6 +336,27 @@ CHANGES: dict[str, dict[str, Change]] = {
         "long": {"load.audio": "9 min", "slo.request_latency": "5 min"},
         "large": {"load.images": {"mean": "1024x768", "count": 3}},
     },
+    "archive": _some(ANY | _LOAD, *_LOAD, "may be stopped", "surely", "more cores")
+    | {
+        "partition": {"overrides.partition": "2g.20gb"},
+        "many texts": {"load.texts": 40},
+        "long": {"load.audio": "9 min"},
+        "large": {"load.images": {"mean": "1024x768", "count": 3}},
+        "few at once": {"overrides.max_num_seqs": 2},
+    },
+    "few images": _some(
+        ANY | ANSWERED, "surely", "busy", "quickly", "hopeless", "shared", "more cores"
+    )
+    | {"fp8": {"precision": "fp8"}, "few steps": {"load.images.steps": 4}},
+    "few networks": _some(ANY, "surely", "more cores", "less host memory")
+    | {
+        "over nodes": {"overrides.gpu_count": 16},
+        "on one": {"overrides.gpu_count": 1},
+        "large images": {"dataset.pixels": "3000x2000"},
+        "any number": {"overrides.gpu_count": None, "slo.finish_within": "20 h"},
+    },
+    "few notebooks": _some(ANY, "more cores", "less host memory", "scratch")
+    | {"large": {"notebook.gpu_memory": "70 GiB"}, "vGPU": {"overrides.gpu": "l40s"}},
     "few readers": _some(ANSWERED, "busy", "quickly", "hopeless", "shared"),
     "learning": ANY
     | {

@@ -119,6 +119,14 @@ def test_what_cannot_lie_on_several_nodes_is_refused_in_words(
     assert said in (problem.help or "")
 
 
+def test_gpus_whose_nodes_no_engine_was_measured_to_join_hold_a_replica_alone() -> None:
+    """811 GB of weights on nodes of 4 and of 8 x 192 GB of AMD."""
+    small = site("mi300x-192gb", gpus_per_node=4)
+    assert not over_nodes(LARGE, small)
+    assert isinstance(size(wanted(LARGE), small), tuple)
+    assert sized(LARGE, site("mi300x-192gb", gpus_per_node=8)).nodes_per_replica == 1
+
+
 def test_a_model_that_one_node_holds_with_room_is_not_tried_on_two() -> None:
     small = LARGE.replace("405B", "70B").replace("Llama-3.1-70B", "Llama-3.3-70B")
     assert not over_nodes(small, site("h100-sxm-80gb"))

@@ -6,6 +6,7 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 from itertools import pairwise, product
+from typing import Any
 
 import numpy as np
 import pytest
@@ -319,6 +320,35 @@ def test_runs_that_no_engine_starts_are_taken_where_nothing_else_holds_the_model
     where = site(large, node_count=64)
     assert engines(LLAMA_405B, where, unstarted=False) == bridged
     assert engines(LLAMA_405B, where, unstarted=True) == bridged
+
+
+def test_measured_points_tell_the_four_fastest_layouts_apart(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Where they say that each is faster than the one before it, the fourth is taken: what formulas
+    call slower is taken whatever points say of others."""
+    asked, where = demand(LLAMA_405B), site("h100-sxm-80gb", node_count=128)
+    device, plain = whole(where.gpus[0]), parallel.sized
+    tables = list(parallel.evaluated(asked, where, device, BRIDGE.name, 1024))
+    order = [
+        table.run(row, table.prepared, 0.5) for _, table, row in parallel.fitting(tables, 1024)
+    ]
+    taken = list[SizedRun]()
+
+    def faster(*args: Any) -> SizedRun:
+        made = plain(*args)
+        taken.append(replace(made, values=made.values | {"step_seconds": 1.0 - len(taken) / 100}))
+        return taken[-1]
+
+    monkeypatch.setattr(parallel, "sized", faster)
+    best_one = min(parallel.corrected(asked, where, device, tables, 1024), key=_step)
+    fourth, micro = order[3]
+    assert len(order) > 4
+    assert (best_one.run.division, best_one.micro_batch) == (fourth.division, micro)
+
+
+def _step(run: SizedRun) -> float:
+    return run.values["step_seconds"]
 
 
 def test_more_gpus_are_weighed_until_several_more_are_much_dearer() -> None:

@@ -25,6 +25,7 @@ from gpuplan.sizing.candidates.gates import count_gate, refused, stopped
 from gpuplan.sizing.candidates.settle import Settled
 from gpuplan.sizing.candidates.sheets import limits, record_filled, room_in
 from gpuplan.sizing.evidence.formula import constant
+from gpuplan.sizing.evidence.halving import halved
 from gpuplan.sizing.evidence.intervals import Factors, inverse, metric
 from gpuplan.sizing.evidence.sheet import Scope, Sheet, floats
 from gpuplan.sizing.hardware.devices import Device
@@ -120,13 +121,10 @@ def busiest(demand: Demand, times: Callable[[float], Values], slowness: float) -
         seconds = times(load)
         return all(seconds[n] * slowness <= limit.value for n, limit in limits.items())
 
-    low, high = IDLE, MOST_LOAD
-    if not met(low) or met(high):
-        return high if met(low) else 0.0
-    while high - low > 1e-6:
-        middle = (low + high) / 2
-        low, high = (middle, high) if met(middle) else (low, middle)
-    return float(f"{low:.5f}")
+    if met(MOST_LOAD):
+        return MOST_LOAD
+    most, _ = halved(IDLE, MOST_LOAD, met, 1e-6)
+    return float(f"{most:.5f}")
 
 
 def arriving(

@@ -181,17 +181,26 @@ def localities_of(offer: GpuOffer) -> tuple[Locality, ...]:
     return offer.localities or (whole,)
 
 
-def volume(
-    site: Site, purpose: Purpose, size: Quantity, *, shared: bool, per_replica: bool = False
-) -> Volume:
-    """`shared` counts where the storage class does not say whether several nodes mount its volumes;
-    `per_replica`: each replica has its own."""
+def volume(site: Site, purpose: Purpose, size: Quantity, *, shared: bool) -> Volume:
+    """One for all. `shared` counts where the storage class does not say whether several nodes mount
+    its volumes."""
     several = shared if site.storage_shared is None else site.storage_shared
+    return _volume(site, purpose, size, several=several, per_replica=False)
+
+
+def own_volume(site: Site, purpose: Purpose, size: Quantity) -> Volume:
+    """One for each replica."""
+    return _volume(site, purpose, size, several=False, per_replica=True)
+
+
+def _volume(
+    site: Site, purpose: Purpose, size: Quantity, *, several: bool, per_replica: bool
+) -> Volume:
     return Volume(
         name=purpose,
         size_bytes=int(size),
         storage_class=site.storage_class,
-        shared=several and not per_replica,
+        shared=several,
         per_replica=per_replica,
         mount_path=MOUNTS[purpose],
         purpose=purpose,
@@ -201,5 +210,6 @@ def volume(
 def models_volume(site: Site, size: Quantity, replicas: int) -> Volume:
     """The weights of a service: one volume for all replicas, or one each where the storage class
     has none that several nodes mount."""
-    each = site.storage_shared is False
-    return volume(site, "models", size, shared=replicas > 1, per_replica=each)
+    if site.storage_shared is False:
+        return own_volume(site, "models", size)
+    return volume(site, "models", size, shared=replicas > 1)

@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import math
 from functools import cache
+from statistics import NormalDist
 from typing import Literal
 
 from gpuplan.plan.model import Basis, Estimate, Metric
 from gpuplan.plan.times import TIMES
 from gpuplan.sizing.evidence.formula import Formula, Ledger, Quantity, canonical, constant
 
+_NORMAL = NormalDist()
 Z90 = 1.645  # half of a 90 % interval, in standard deviations
 Factors = tuple[float, float]
 Sense = Literal["at_most", "at_least"]
@@ -48,17 +50,13 @@ def doubted(factors: Factors, doubt: Factors) -> Factors:
 
 def normal(z: float) -> float:
     """P(Z ≤ z) of a standard normal."""
-    return 0.5 * (1 + math.erf(z / math.sqrt(2)))
+    return _NORMAL.cdf(z)
 
 
 @cache
 def quantile(probability: float) -> float:
     """The z with `normal(z) == probability`, to nine digits."""
-    low, high = -9.0, 9.0
-    while high - low > 1e-10:
-        middle = (low + high) / 2
-        low, high = (middle, high) if normal(middle) < probability else (low, middle)
-    return canonical(high)
+    return canonical(_NORMAL.inv_cdf(probability))
 
 
 def at_confidence(factors: Factors, confidence: float) -> float:

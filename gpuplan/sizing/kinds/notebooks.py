@@ -9,7 +9,7 @@ from gpuplan.sizing.candidates.choose import Candidate, nodes_gate
 from gpuplan.sizing.candidates.devices import devices
 from gpuplan.sizing.candidates.gates import memory_gate, refused, stopped
 from gpuplan.sizing.candidates.interruptions import interruption
-from gpuplan.sizing.candidates.resources import host_resources, volume
+from gpuplan.sizing.candidates.resources import host_resources, own_volume
 from gpuplan.sizing.candidates.settle import Settled
 from gpuplan.sizing.candidates.sized import Sized
 from gpuplan.sizing.evidence.formula import Formula, constant
@@ -69,7 +69,7 @@ def open_notebooks(
         ),
         bound_by="memory capacity",
         resources=host_resources(settled, device, 1),
-        volumes=(volume(site, "home", home, shared=False, per_replica=True),),
+        volumes=(own_volume(site, "home", home),),
         interruption=interruption(settled, site, candidate, cost, {"replicas": users}),
         notebook=Notebook(users=int(users), gpu_memory_bytes=wanted),
         concurrency=int(users),

@@ -14,6 +14,7 @@ from itertools import product
 
 from gpuplan.plan.times import TIMES, time_name
 from gpuplan.sizing.evidence.formula import constant
+from gpuplan.sizing.evidence.halving import halved
 from gpuplan.sizing.evidence.sheet import Sheet, sheet
 from gpuplan.sizing.kinds.serving.limit import holds
 from gpuplan.sizing.kinds.serving.pairs import PoolReplica
@@ -123,16 +124,13 @@ def prefilling(
     if not met(low):
         return None
     if not met(high):
-        while high - low > 1e-9:
-            middle = (low + high) / 2
-            low, high = (middle, high) if met(middle) else (low, middle)
-        high = low
+        high, _ = halved(low, high, met, 1e-9)
     rate = high / (times(high)["prefill_work_seconds"] * replica.slowness)
     return PoolReplica(replica.gpus, rate, times(high)["time_to_first_token"], load=high)
 
 
 def soonest(
-    replica: Replica, token_seconds: float = 0.0, *, sent: float | None = None
+    replica: Replica, token_seconds: float, *, sent: float | None
 ) -> tuple[dict[str, float], dict[str, float]]:
     """The limits of `prefilling`, and the times of a replica that is hardly busy: nothing is
     sooner."""

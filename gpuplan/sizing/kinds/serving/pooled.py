@@ -22,6 +22,7 @@ from gpuplan.sizing.candidates.settle import Settled
 from gpuplan.sizing.candidates.sheets import MEAN_LOAD
 from gpuplan.sizing.candidates.sized import Sized
 from gpuplan.sizing.evidence.formula import Quantity, canonical
+from gpuplan.sizing.evidence.halving import halved
 from gpuplan.sizing.evidence.intervals import inverse, metric
 from gpuplan.sizing.evidence.sheet import Scope, sheet
 from gpuplan.sizing.hardware.devices import fabric_rate
@@ -165,12 +166,12 @@ def _running(replica: Replica, rate: float, limit: float) -> float:
     """Answers at once on a decode replica to which `rate` requests per second come, to four
     digits."""
     output = replica.service.tokens.output_mean.value
-    low, high = 0.0, limit
-    while high - low > 1e-6 * limit:
-        middle = (low + high) / 2
-        short = rate * output * replica.times(middle)["decode_seconds"] > middle
-        low, high = (middle, high) if short else (low, middle)
-    return float(f"{high:.4g}")
+
+    def short(sequences: float) -> bool:
+        return rate * output * replica.times(sequences)["decode_seconds"] > sequences
+
+    _, enough = halved(0.0, limit, short, 1e-6 * limit)
+    return float(f"{enough:.4g}")
 
 
 def _record_memory(settled: Settled[ServingDemand], layout: PooledReplica, scope: Scope) -> Scope:

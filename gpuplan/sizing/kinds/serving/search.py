@@ -16,6 +16,7 @@ from gpuplan.sizing.candidates.gates import count_gate, refused, stopped, uneven
 from gpuplan.sizing.candidates.replicas import and_filled
 from gpuplan.sizing.candidates.sheets import room_in
 from gpuplan.sizing.evidence.formula import Quantity
+from gpuplan.sizing.evidence.halving import halved
 from gpuplan.sizing.evidence.sheet import Sheet, floats
 from gpuplan.sizing.hardware.devices import Device
 from gpuplan.sizing.hardware.efficiency import unmeasured, unsupported
@@ -132,13 +133,11 @@ def expected(
         values = _evaluated(demand, replica, OFFERED, seconds, 1.0, replicas=replicas)
         return values["offered_sequences"] > sequences * ranks
 
-    low, high = min(PART, limit), limit
-    if not short(low):
-        return low
-    while high - low > nearly * limit:
-        middle = (low + high) / 2
-        low, high = (middle, high) if short(middle) else (low, middle)
-    return float(f"{high:.4g}")
+    least = min(PART, limit)
+    if not short(least):
+        return least
+    _, enough = halved(least, limit, short, nearly * limit)
+    return float(f"{enough:.4g}")
 
 
 def _evaluated(

@@ -91,8 +91,7 @@ def in_eight_bits(demand: TrainingDemand, site: Site, chosen: Candidate) -> Size
         return None
     other = replace(demand, precision="fp8")
     tables = list(parallel.evaluated(other, site, chosen.device, engine, chosen.gpus))
-    layouts = parallel.fitting(tables, chosen.gpus)[: parallel.CORRECTED]
-    runs = [parallel.sized(other, site, chosen.device, table, row) for _, table, row in layouts]
+    runs = parallel.corrected(other, site, chosen.device, tables, chosen.gpus)
     return min(runs, key=lambda r: r.values["step_seconds"], default=None)
 
 

@@ -133,8 +133,8 @@ def evaluated(
         near = every["tensor"] * every["context"] <= grid.tight(device, first, standby)
         here = _picked(every, np.isin(every["gpus"], counts) & near)
         links = link(device, first, site.fabric, standby)
-        if links is None or not here["gpus"].size:
-            continue
+        if links is None:
+            return  # nothing joins nodes
         prepared = _prepared(demand, site, device, engine, links)
         for sharding, recompute in _kinds(demand):
             if sharding == "hsdp" and "fabric_rate" not in links:
@@ -252,11 +252,18 @@ def sized(demand: TrainingDemand, site: Site, device: Device, table: Rows, row: 
     return SizedRun(run, micro, run.at(micro))
 
 
+def corrected(
+    demand: TrainingDemand, site: Site, device: Device, tables: list[Rows], gpus: int
+) -> list[SizedRun]:
+    """As plans have them, the layouts on so many GPUs that formulas alone say are the fastest."""
+    nearest = fitting(tables, gpus)[:CORRECTED]
+    return [sized(demand, site, device, table, row) for _, table, row in nearest]
+
+
 def _candidate(
     demand: TrainingDemand, site: Site, device: Device, tables: list[Rows], gpus: int
 ) -> Candidate:
-    nearest = fitting(tables, gpus)[:CORRECTED]
-    runs = [sized(demand, site, device, table, row) for _, table, row in nearest]
+    runs = corrected(demand, site, device, tables, gpus)
     return judged(demand, site, device, min(runs, key=lambda x: x.values["step_seconds"]))
 
 

@@ -210,10 +210,12 @@ def bound_by(layout: SizedRun) -> str:
         + v.get("update_seconds", 0.0),
         "interconnect": v["exchange_seconds"]
         + each * sum(v.get(f"{part}_seconds", 0.0) for part in ("tensor", "context", "dispatch")),
-        "pipeline bubble": v.get("bubble", 0.0)
-        * (v.get("pipeline_parallel_size", 1.0) - 1)
-        / v.get("virtual_stages", 1.0)
-        * v["micro_seconds"],
+        "pipeline bubble": v["bubble"]
+        * (v["pipeline_parallel_size"] - 1)
+        / v["virtual_stages"]
+        * v["micro_seconds"]
+        if "bubble" in v
+        else 0.0,
         "host": each * (v["micro_seconds"] - v["device_seconds"]),
     }
     return max(parts, key=lambda name: parts[name])

@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from functools import cache
 
+from gpuplan.sizing.evidence.halving import halved
 from gpuplan.sizing.evidence.sheet import sheet
 
 # Standard normal quantiles of the middles of ten equal parts, those above the median.
@@ -43,13 +44,13 @@ SIZES = sheet(f"""
 def size_sigma(ratio: float) -> float:
     """The spread of ten log-normal sizes whose largest has `ratio` times the pixels of the mean;
     `ratio` is from 1 to `MOST_SPREAD`."""
-    low, high = 0.0, 8.0
-    while high - low > 1e-7:
-        middle = (low + high) / 2
-        mean = sum(2 * math.cosh(q * middle) for q in QUANTILES) / 10
-        larger = math.exp(QUANTILES[-1] * middle) / mean < ratio
-        low, high = (middle, high) if larger else (low, middle)
-    return float(f"{low:.6g}")
+
+    def narrower(sigma: float) -> bool:
+        mean = sum(2 * math.cosh(q * sigma) for q in QUANTILES) / 10
+        return math.exp(QUANTILES[-1] * sigma) / mean < ratio
+
+    sigma, _ = halved(0.0, 8.0, narrower, 1e-7)
+    return float(f"{sigma:.6g}")
 
 
 def percentile(values: dict[str, float], beyond: float) -> float:
