@@ -98,6 +98,33 @@ def _release(text: str) -> Release:
     return tuple(map(int, text.split(".")))
 
 
+def kernel_facts() -> list[tuple[str, str, str, str, str]]:
+    """What stands in the files, a row each: of whom, the fact, from which release on, of which GPUs
+    and models and how much, and its source with the day when it was read."""
+    rows = []
+    for owner, entry in sorted(_tree().items()):
+        for name, facts in entry.items():
+            for fact in facts if isinstance(facts, list) else (facts,):
+                if name not in ("notes", "sources"):
+                    title, url, read, _ = entry["sources"][fact["source"]]
+                    since, named = fact.get("since", ""), name.replace("_", " ")
+                    rows.append((owner, named, since, _words(fact), f"{title} ({url}, {read})"))
+    return rows
+
+
+def _words(fact: Mapping[str, Any]) -> str:
+    """`models GptOss, tokens 1024`."""
+    said = {n.replace("_", " "): v for n, v in fact.items() if n not in ("since", "source")}
+    words = (n if v is True else f"{n} {_value(v)}" for n, v in said.items() if v or v == 0)
+    return ", ".join(w for w in words if not w.endswith(" False"))
+
+
+def _value(value: Any) -> str:
+    if isinstance(value, dict):
+        return " ".join(f"{n} ({_value(v)})" for n, v in value.items())
+    return " ".join(map(str, value)) if isinstance(value, list) else str(value)
+
+
 @cache
 def engine_kernels(engine: str) -> EngineKernels | None:
     """Those of an engine, None of one without a file."""

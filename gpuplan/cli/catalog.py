@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
-from collections.abc import Callable, Iterable
+import textwrap
+from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -32,11 +33,13 @@ KINDS = (
     "servers",
     "engines",
     "builds",
+    "kernels",
     "images",
     "components",
     "cuda",
     "models",
 )
+_WHERE = 46  # characters of the last column of a list of kernels
 EPILOG = """\
 examples:
   gpuplan catalog list gpus
@@ -93,6 +96,8 @@ def _list(catalog: Catalog, options: argparse.Namespace) -> int:
         return list_market(catalog, options)
     if options.what in ("charges", "commitments", "carbon", "interruptions", "servers"):
         return _tariffs(options)
+    if options.what == "kernels":
+        return _kernels(options)
     records = _records(catalog, options.what, options.only.casefold())
     if unused_filters(options) or not records:
         return report_problems([_nothing(options)], as_json=options.json)
@@ -106,7 +111,6 @@ def _list(catalog: Catalog, options: argparse.Namespace) -> int:
 def _tariffs(options: argparse.Namespace) -> int:
     """What providers charge beside machines; `only` and the filters are parts of a row's words."""
     from gpuplan.catalog.tariffs import load_tariffs
-    from gpuplan.report.facts.catalog import table
 
     parts = (options.only, options.provider, options.region)
     rows = [
@@ -116,7 +120,34 @@ def _tariffs(options: argparse.Namespace) -> int:
     ]
     if not rows:
         return report_problems([_nothing(options)], as_json=options.json)
-    head = ("provider", "what", "price", "when", "source")
+    return _print_rows(options, ("provider", "what", "price", "when", "source"), rows)
+
+
+def _kernels(options: argparse.Namespace) -> int:
+    """What engines and libraries do in which kernels; `only` is a part of a row's words."""
+    from gpuplan.catalog.kernels import kernel_facts
+
+    part = options.only.casefold()
+    rows = [row for row in kernel_facts() if part in " ".join(row[:4]).casefold()]
+    if unused_filters(options) or not rows:
+        return report_problems([_nothing(options)], as_json=options.json)
+    head = ("of", "fact", "since", "where", "source")
+    if options.json:
+        return _print_rows(options, head, rows)
+    lines: list[Sequence[str]] = []
+    for *row, where, _ in rows:
+        parts = textwrap.wrap(where, _WHERE) or [""]
+        lines += [(*row, parts[0]), *(("", "", "", part) for part in parts[1:])]
+    _print_rows(options, head[:4], lines)
+    say("\nsources:\n" + "".join(f"- {s}\n" for s in dict.fromkeys(r[4] for r in rows)), end="")
+    return 0
+
+
+def _print_rows(
+    options: argparse.Namespace, head: Sequence[str], rows: Sequence[Sequence[str]]
+) -> int:
+    from gpuplan.report.facts.catalog import table
+
     if options.json:
         print_json([dict(zip(head, row, strict=True)) for row in rows])
     else:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from gpuplan.catalog.load import load_catalog
@@ -47,3 +49,21 @@ def test_a_gpu_of_a_board_with_several_has_its_own_power() -> None:
     assert found is not None
     assert found.watts is not None
     assert found.watts.value == 250 / 4
+
+
+def test_what_releases_do_in_kernels_is_listed_with_its_sources(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert main(["catalog", "list", "kernels", "graphed", "--json"]) == 0
+    rows = json.loads(capsys.readouterr().out)
+    told = {
+        "of": "vllm",
+        "fact": "graphed steps",
+        "since": "0.10",
+        "where": "tokens 512, tokens each 2",
+    }
+    assert any(told.items() <= row.items() for row in rows)
+    assert main(["catalog", "list", "kernels", "GRAPHED"]) == 0
+    text = " ".join(capsys.readouterr().out.split())
+    assert "vllm graphed steps 0.10 tokens 512, tokens each 2" in text
+    assert all(" ".join(r["source"].split()) in text for r in rows)
