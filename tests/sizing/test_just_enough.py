@@ -11,10 +11,8 @@ from gpuplan.sizing.candidates.sized import Sized
 from tests.sizing.test_interruptions import figures
 from tests.sizing.test_kinds_told import KINDS, POOLS
 from tests.support.sizing_cases import (
-    CHAT_8B,
     LORA_70B,
     READER,
-    refusals,
     site,
     size,
     sized,
@@ -98,31 +96,3 @@ def test_a_reader_takes_its_longest_text_in_one_step() -> None:
     for tokens, refused in ((3000, 0), (2999, 1)):
         said = told(READER, "max_num_batched_tokens", tokens, max_model_len=3000)
         assert len(said) == refused
-
-
-CONTEXT = 131_072  # tokens of Llama 3.1
-WRITTEN = {
-    "the model's context": ("load.input_tokens", CONTEXT - 250, 1),
-    "the length that is served": ("overrides.max_model_len", 1050, -1),
-}
-
-
-@pytest.mark.parametrize("case", WRITTEN)
-def test_requests_may_be_as_long_as_what_bounds_them(case: str) -> None:
-    field, edge, beyond = WRITTEN[case]
-    numbers = {"load.input_tokens": 800.0, field: float(edge)}
-    wanted(CHAT_8B, numbers=numbers)
-    text = CHAT_8B.replace(
-        "input_tokens: 800", f"input_tokens: {int(numbers['load.input_tokens'])}"
-    )
-    if field.startswith("overrides"):
-        text += f"    overrides: {{max_model_len: {edge + beyond}}}\n"
-    else:
-        text = text.replace(str(edge), str(edge + beyond))
-    assert len(refusals(text)) == 1
-
-
-def test_the_95th_percentile_may_be_the_mean() -> None:
-    same = CHAT_8B.replace("input_tokens: 800", "input_tokens: {mean: 800, p95: 800}")
-    assert refusals(same) == ()
-    assert len(refusals(same.replace("p95: 800", "p95: 799"))) == 1

@@ -119,7 +119,7 @@ def test_what_cannot_lie_on_several_nodes_is_refused_in_words(
     assert said in (problem.help or "")
 
 
-def test_gpus_whose_nodes_no_engine_was_measured_to_join_hold_a_replica_alone() -> None:
+def test_replicas_on_amds_nodes_lie_on_one() -> None:
     """811 GB of weights on nodes of 4 and of 8 x 192 GB of AMD."""
     small = site("mi300x-192gb", gpus_per_node=4)
     assert not over_nodes(LARGE, small)

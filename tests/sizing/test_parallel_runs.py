@@ -105,6 +105,19 @@ def test_layouts_divide_heads_layers_experts_sequences_and_batch(name: str) -> N
         assert gpus <= 8 or gpus % 8 == 0
 
 
+def test_layouts_are_no_wider_than_those_that_are_known() -> None:
+    """64 stages and groups of experts, micro-batches of 8 sequences: 65 and 9 divide as well."""
+    one = grid.Shape(tensor=1, context=1, pipeline=1, virtual=1, expert=1)
+    assert {*grid.columns([one], 1152, 8, 8)["micro_batch"]} == {1, 2, 3, 4, 6, 8}
+    assert max(grid.stages(128)) == 64
+    model, device = bundled("mistralai/Mixtral-8x7B-v0.1"), whole(offer("h100-sxm-80gb"))
+    assert isinstance(model, Transformer)
+    assert model.experts is not None
+    for count, widest in ((128, 64), (130, 26)):
+        wide = replace(model, experts=replace(model.experts, count=count))
+        assert max(shape.expert for shape in grid.shapes(wide, device, 8192)) == widest
+
+
 def test_experts_are_divided_among_replicas_and_parts_of_a_sequence_together() -> None:
     """Four groups of experts: two replicas of two parts have them, and one replica alone not."""
     shape = grid.Shape(tensor=1, context=2, pipeline=1, virtual=1, expert=4)

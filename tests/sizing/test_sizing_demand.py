@@ -409,6 +409,22 @@ def test_what_may_just_be_is_taken(workload: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("written", "store", "name", "key"),
+    [
+        ("config: hf", "config", "hf", "TOKEN"),
+        ("secret: hf", "secret", "hf", "TOKEN"),
+        ("secret: hf, key: token", "secret", "hf", "token"),
+    ],
+)
+def test_a_secret_is_read_under_its_key_or_else_the_name_of_the_variable(
+    written: str, store: str, name: str, key: str
+) -> None:
+    (secret,) = work(f"{CHAT_8B}    secrets: {{TOKEN: {{{written}}}}}\n").secrets
+    assert (secret.environment, secret.store) == ("TOKEN", store)
+    assert (secret.name, secret.key) == (name, key)
+
+
+@pytest.mark.parametrize(
     ("workload", "place", "words"),
     [
         (

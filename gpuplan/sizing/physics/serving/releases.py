@@ -51,7 +51,7 @@ def _fused(service: Service, known: EngineKernels) -> bool:
     return alone or (beside is not None and release >= beside)
 
 
-def asynchronous(engine: str, release: str, stages: int) -> bool:
+def asynchronous(engine: str, release: str, stages: int = 1) -> bool:
     """Whether the host prepares a step while the one before it runs, unless tokens are drafted."""
     numbers, known = release_numbers(release), engine_kernels(engine)
     first = known.asynchronous_since(stages) if known else None

@@ -112,12 +112,12 @@ class Replica:
                 self.scope["contended_prefill"] = constant(0, "1", service.start.source)
             memory_bytes = device.gpu.memory_bytes.value
             self.scope |= step_tokens(service.engine, device.gpu.identifier, memory_bytes)
-        staged = service.random and division.pipeline_stages > 1
+        self.staged = service.random and division.pipeline_stages > 1
         self.shape = _shape(
             latent=model.latent is not None,
             moe=self.moe,
             partition=device.partition is not None,
-            staged=staged,
+            staged=self.staged,
         )
         kind = traits(model, division) | {"unfused": bool(apart), "slower": bool(slower)}
         self.decode = step("decode", **kind, pieced=bool(in_pieces))
@@ -126,7 +126,7 @@ class Replica:
             moe=self.moe,
             kept=kept(model),
             spread=division.data_parallel_size > 1,
-            staged=staged,
+            staged=self.staged,
         )
         self.running, self.latency = (RUNNING, OPEN) if service.random else (ALL, CLOSED)
         if service.start != NO_START:
@@ -156,7 +156,7 @@ class Replica:
             self.prefill = declared.partly_cached(self.prefill)
         if self.bursts:
             self.latency, self.running = declared.bursting(OPEN), declared.CROWDED
-        if self.service.random and self.service.division.pipeline_stages > 1:
+        if self.staged:
             self.running = declared.of_each_stage(self.running)
         asked = (*(name for name, _ in self.service.limits), *self.service.shown)
         if self.service.random and asked:
