@@ -107,7 +107,7 @@ k8s.apps.v1.Deployment(
                 # a Service called like the engine would set variables that the engine reads
                 enable_service_links=False,
                 priority_class_name="gke-normal",
-                termination_grace_period_seconds=77,
+                termination_grace_period_seconds=78,
                 topology_spread_constraints=[
                     k8s.core.v1.TopologySpreadConstraintArgs(
                         max_skew=1,
@@ -148,14 +148,14 @@ k8s.apps.v1.Deployment(
                             # 8.46 GiB of weights
                             "--tensor-parallel-size=1",
                             "--max-model-len=6144",
-                            # requests at once; their KV cache takes 4.97 GiB of a GPU
-                            "--max-num-seqs=34",
+                            # requests at once; their KV cache takes 4.84 GiB of a GPU
+                            "--max-num-seqs=33",
                             "--max-num-batched-tokens=2048",
                             # 20.1 GiB of 22.4 GiB
                             "--gpu-memory-utilization=0.9",
                             "--kv-cache-dtype=auto",
                             # an answer of 600 tokens, as 95 % are at most, is finished
-                            "--shutdown-timeout=32",
+                            "--shutdown-timeout=33",
                         ],
                         env=[
                             k8s.core.v1.EnvVarArgs(name="HOME", value="/scratch"),
