@@ -39,7 +39,7 @@ Of whole sources that were left out, and of whole generations of GPUs.
 # Near a point of the same site, and where none is, of which wider intervals cost most: between the
 # 86 and 94 % that are asked of every category.
 COVERED = {True: 0.9, False: 0.89}
-FEW = 3  # sources for which a kind's own ends count half
+FEW = 1  # sources for which a kind's own ends count half
 KINDS = ("dense", "mixture", AMD)
 DRAWS = 3  # of the points that are given
 # By spread: near points of one's own, without, and where nobody measured the GPU.

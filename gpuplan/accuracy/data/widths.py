@@ -11,13 +11,13 @@ from gpuplan.accuracy.reckon import Ends
 
 WIDTHS: dict[str, dict[str, tuple[Ends, Ends, Ends]]] = {
     "time_per_output_token": {
-        "usual settings, dense": ((-0.917, 0.917), (-0.6489, 0.6489), (-0.6788, 0.6788)),
+        "usual settings, dense": ((-0.8752, 0.8752), (-0.6201, 0.6201), (-0.6239, 0.6239)),
         "usual settings, mixture": ((-1.331, 1.331), (-1.065, 1.065), (-1.086, 1.086)),
-        "usual settings, amd": ((-1.063, 1.063), (-0.792, 0.792), (-1.137, 1.137)),
+        "usual settings, amd": ((-1.042, 1.042), (-0.7881, 0.7881), (-1.137, 1.137)),
     },
     "time_to_first_token": {
-        "usual settings, dense": ((-1.022, 1.022), (-0.7533, 0.7533), (-0.8263, 0.8263)),
-        "usual settings, mixture": ((-1.06, 1.06), (-0.9758, 0.9758), (-1.107, 1.107)),
+        "usual settings, dense": ((-1.0, 1.0), (-0.7088, 0.7088), (-0.7717, 0.7717)),
+        "usual settings, mixture": ((-1.042, 1.042), (-0.9758, 0.9758), (-1.107, 1.107)),
         "usual settings, amd": ((-1.479, 1.479), (-1.491, 1.491), (-1.66, 1.66)),
     },
 }
