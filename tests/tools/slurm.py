@@ -151,7 +151,8 @@ class Cluster:
             check=True,
         )
 
-    def until(self, what: Callable[[], object], seconds: float = 30, why: str = "") -> None:
+    def until(self, what: Callable[[], object], seconds: float = 90, why: str = "") -> None:
+        """Slurm looks for jobs whose time has come once a minute."""
         end = time.monotonic() + seconds
         while not what():
             if time.monotonic() > end:
