@@ -368,10 +368,8 @@ def main(paths: list[str]) -> None:
     unseen = {by: left_out(tokens, firsts, by) for by in ("model", "gpu", "source")}
     classes = [("time_per_output_token dense", 0, tokens.dense)]
     classes += [("time_per_output_token moe", 0, ~tokens.dense)]
-    classes += [
-        (f"time_to_first_token {name}", 1, (firsts.engine == i) & short)
-        for i, name in enumerate(ENGINES)
-    ]
+    engines = enumerate(ENGINES)
+    classes += [(f"time_to_first_token {n}", 1, (firsts.engine == i) & short) for i, n in engines]
     for name, column, of in classes:
         for by, errors in unseen.items():
             print(f"{name:34} {by:6} left out: {summary(errors[column][of])}")
@@ -391,8 +389,8 @@ def module(constants: Constants, firsts: Firsts, tokens: int, shorts: int) -> It
     yield from table("VENDOR", {"amd": {name: constants["amd", name] for _, name in VENDORS}})
     yield f"UNFUSED_SECONDS = {constants['unfused_seconds']:.4g}  # an exchange"
     yield f"OVERLAPPED = {constants['overlapped']:.4g}  # of `sequence_overhead`, vLLM from 0.14 on"
-    within = constants["scaled_within"]
-    yield f"SCALED_WITHIN = {within:.4g}  # of `scaling_overhead`, vLLM from 0.18 on"
+    within = "of `scaling_overhead`, vLLM from 0.18 on"
+    yield f"SCALED_WITHIN = {constants['scaled_within']:.4g}  # {within}"
     yield f"PIECE_SECONDS = {constants['piece_seconds']:.4g}  # a layer, graphs between attention"
     yield from table("FIRST_TOKEN", firsts)
 

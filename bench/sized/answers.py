@@ -24,7 +24,8 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
-from bench.sized.settings import SITES, Base, Change, asked, settings
+from bench.sized.settings import Base, Change, asked, settings
+from bench.sized.sites import SITES
 from gpuplan.diagnostics import Diagnostic
 from gpuplan.errors import Rejected
 from gpuplan.sizing.calibration import anchors
@@ -115,8 +116,8 @@ def told(base: Base, change: Change) -> list[str]:
 
 def _figure(line: str) -> str | None:
     """The name that a line of evidence begins with; None of another line."""
-    found = EVIDENCE.match(line)
-    return found and found[0]
+    named = EVIDENCE.match(line)
+    return named and named[0]
 
 
 _ITSELF: dict[int, list[str]] = {}
