@@ -322,9 +322,8 @@ CHANGES: dict[str, dict[str, Change]] = {
         ANY | ANSWERED, "surely", "busy", "quickly", "hopeless", "shared", "more cores"
     )
     | {"fp8": {"precision": "fp8"}, "few steps": {"load.images.steps": 4}},
-    "few networks": _some(ANY, "surely", "more cores", "less host memory")
+    "few networks": _some(ANY | _RUN, "surely", "more cores", "less host memory", "over nodes")
     | {
-        "over nodes": {"overrides.gpu_count": 16},
         "on one": {"overrides.gpu_count": 1},
         "large images": {"dataset.pixels": "3000x2000"},
         "any number": {"overrides.gpu_count": None, "slo.finish_within": "20 h"},

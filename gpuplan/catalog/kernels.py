@@ -118,8 +118,8 @@ def kernel_facts() -> list[tuple[str, str, str, str, str]]:
 def _words(fact: Mapping[str, Any]) -> str:
     """`models GptOss, tokens 1024`."""
     said = {n.replace("_", " "): v for n, v in fact.items() if n not in ("since", "source")}
-    words = (n if v is True else f"{n} {_value(v)}" for n, v in said.items() if v or v == 0)
-    return ", ".join(w for w in words if not w.endswith(" False"))
+    stated = {n: v for n, v in said.items() if v is not False}
+    return ", ".join(n if v is True else f"{n} {_value(v)}" for n, v in stated.items())
 
 
 def _value(value: Any) -> str:

@@ -52,19 +52,6 @@ class RecipeDocument(Strict):
         return self
 
 
-class GraphedDocument(SinceDocument):
-    """Of models whose architectures begin so, or of all: steps of up to so many `tokens`, and of no
-    more than `tokens_each` for each sequence that a server takes at once; 0: none is. On GPUs of a
-    `vendor`, or of every; `undivided`: in replicas without pipeline stages or data-parallel groups
-    alone."""
-
-    models: Models | None = None
-    vendor: Literal["nvidia", "amd", "intel"] | None = None
-    undivided: bool = False
-    tokens: Annotated[int, Field(ge=0)]
-    tokens_each: Count | None = None
-
-
 class ModelsDocument(Strict):
     """Beginnings of models' architectures."""
 
@@ -72,10 +59,21 @@ class ModelsDocument(Strict):
     source: str
 
 
-class ScaledDocument(SinceDocument):
-    """Of a `vendor`, or of every."""
+class MadeDocument(SinceDocument):
+    """On GPUs of a `vendor`, or of every."""
 
     vendor: Literal["nvidia", "amd", "intel"] | None = None
+
+
+class GraphedDocument(MadeDocument):
+    """Of models whose architectures begin so, or of all: steps of up to so many `tokens`, and of no
+    more than `tokens_each` for each sequence that a server takes at once; 0: none is. `undivided`:
+    in replicas without pipeline stages or data-parallel groups alone."""
+
+    models: Models | None = None
+    undivided: bool = False
+    tokens: Annotated[int, Field(ge=0)]
+    tokens_each: Count | None = None
 
 
 class DraftsDocument(Strict):
@@ -117,7 +115,7 @@ class KernelsFile(File):
     fused_beside_data_parallelism: SinceDocument | None = None
     fused_by_recipes: list[RecipeDocument] = []
     exchanged_norms: ModelsDocument | None = None
-    scaled_within: ScaledDocument | None = None
+    scaled_within: MadeDocument | None = None
     asynchronous: SinceDocument | None = None
     asynchronous_stages: SinceDocument | None = None
     drafted_ahead: DraftsDocument | None = None

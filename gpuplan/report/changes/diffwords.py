@@ -14,6 +14,7 @@ from gpuplan.plan.figures import Figure, Number
 from gpuplan.plan.outside.objects import ObjectChange, SettingChange
 from gpuplan.plan.times import TIMES, in_words
 from gpuplan.render.hostlist import hostlist
+from gpuplan.render.text import shortened
 from gpuplan.units import format_quantity, format_unit_usd, format_usd, plural, significant
 
 NAMES = {
@@ -222,7 +223,7 @@ def _clipped(base: str, head: str) -> tuple[str, ...]:
     start = shared - _VALUE // 3 if max(len(base), len(head)) > _VALUE else 0
     start = 0 if start <= 0 else base.find(" ", start, shared) + 1 or start
     texts = ((f"…{text[start:]}" if start else text) for text in (base, head))
-    return tuple(t if len(t) <= _VALUE else f"{t[:_VALUE]}…" for t in texts)
+    return tuple(shortened(text, _VALUE) for text in texts)
 
 
 def _shown(value: Any, unit: str) -> str:

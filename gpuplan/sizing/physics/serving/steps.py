@@ -39,7 +39,7 @@ def step(
     are a pipeline over groups of GPUs; `across`: those lie on several nodes; `pieced`: the host
     starts each layer's part of a decode step; `unfused`: the norm after an exchange is a kernel of
     its own; `slower`: prompts take `prompt_factor` times as long as the kernels of others;
-    `graphed`: so are steps with short prompts."""
+    `graphed`: steps with short prompts are graphs between their attention."""
     parts = {
         "attention": kernels.attention(phase, windowed=windowed, sparse=sparse),
         "projection": kernels.PRODUCTS,
