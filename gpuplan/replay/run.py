@@ -8,9 +8,10 @@ from itertools import islice
 from typing import Literal
 
 from gpuplan.plan.model import Evidence, Workload, record
-from gpuplan.plan.replay import Moment, Replayed, ReplayedTime
+from gpuplan.plan.replay import Replayed, ReplayedTime
 from gpuplan.plan.times import STATISTICS, TIMES, time_name
 from gpuplan.replay.engine import Answer, Engine, Settings
+from gpuplan.replay.moments import MOMENTS, Played, mean_running, moments, percentile, window
 from gpuplan.replay.reading import ReadEngine, ReadTimes, Texts
 from gpuplan.replay.requests import (
     Arrivals,
@@ -30,12 +31,10 @@ from gpuplan.replay.steps import Derivations, EvidenceTimes, settings
 
 REQUESTS = 4000  # that are measured
 SEED = 1
-MOMENTS = 60  # parts of the time that are shown
 ENGINES = {"vllm": Engine, "sglang": PromptsFirst}  # whose schedulers are played
 READERS = ("vllm", "tei")  # that take what waits into their next step
 DEVIATIONS = 2.27  # of the busiest second of a minute above the mean, as the sizing takes bursts
 
-Played = Engine | ReadEngine | SpeechEngine
 LoadName = Literal["peak", "mean", "limit"]
 
 
@@ -174,13 +173,13 @@ class _Scene:
         answers = [a for e in engines for a in e.answers if a.request.number in wanted]
         replicas = self.workload.replicas * self.ranks
         scale = replicas / len(engines)
-        start, end = _window(answers, queued=self.workload.task == "batch")
+        start, end = window(answers, queued=self.workload.task == "batch")
         seconds = max(end - start, 1e-9)
         within = sum(start < a.end_seconds <= end for e in engines for a in e.answers)
         queued = self.workload.task == "batch"
         shown = [s for e in engines for s in e.samples if start <= s[0] <= end]
-        moments = tuple(_moments(engines[0], start, end, replicas))
-        last = moments[-MOMENTS // 10 :]
+        over_time = tuple(moments(engines[0], start, end, replicas))
+        last = over_time[-MOMENTS // 10 :]
         return Replayed(
             workload=self.workload.name,
             arrivals=arrivals,
@@ -195,12 +194,12 @@ class _Scene:
             answered=within * scale / seconds,
             wanted=self.known.value("sized_rate") if self._as_sized else None,
             times=tuple(self._times(answers)),
-            running_mean=_running(engines, start, end),
+            running_mean=mean_running(engines, start, end),
             running_most=max((s[2] for s in shown), default=0),
             waiting_most=max((s[3] for s in shown), default=0),
             waiting_last=sum(m.waiting for m in last) / max(len(last), 1),
             preempted=sum(a.preempted for a in answers),
-            moments=moments,
+            moments=over_time,
         )
 
     def _times(self, answers: Sequence[Answer]) -> Iterable[ReplayedTime]:
@@ -221,7 +220,7 @@ class _Scene:
     ) -> Iterator[ReplayedTime]:
         """The plain statistic, and every other that the plan has an objective for."""
         ordered = sorted(seconds)
-        curve = tuple(_percentile(ordered, percent) for percent in range(101))
+        curve = tuple(percentile(ordered, percent) for percent in range(101))
         metrics = {m.name: m for m in self.workload.metrics}
         for name in (time_name(time, statistic) for statistic in STATISTICS):
             if name in (time, *metrics):
@@ -313,10 +312,6 @@ class _Hearing(_Reading):
         return SpeechEngine(self.settings, WindowTimes(self.known), self._texts)
 
 
-def _percentile(ordered: Sequence[float], percent: int) -> float:
-    return ordered[max(-(-percent * len(ordered) // 100), 1) - 1]
-
-
 class _Again:
     """What a closed loop's users ask next; numbers go on from their first requests."""
 
@@ -328,49 +323,3 @@ class _Again:
         number, self.number = self.number, self.number + 1
         seconds = now + thought(self.arrivals, self.seed, number)
         return asked(self.lengths, self.seed, number, seconds)
-
-
-def _window(answers: Sequence[Answer], *, queued: bool) -> tuple[float, float]:
-    """From the first to the last measured arrival; of a queue, where all arrive at once, the middle
-    of its answers."""
-    if queued:
-        ends = sorted(a.end_seconds for a in answers)
-        return ends[len(ends) // 10], ends[-1 - len(ends) // 10]
-    arrived = [a.request.arrival_seconds for a in answers]
-    return min(arrived), max(arrived)
-
-
-def _running(engines: Sequence[Played], start: float, end: float) -> float:
-    moments = [m for e in engines for m in _moments(e, start, end, 1, parts=1)]
-    return sum(m.running for m in moments) / max(len(moments), 1)
-
-
-def _moments(
-    engine: Played, start: float, end: float, replicas: int, parts: int = MOMENTS
-) -> Iterable[Moment]:
-    """The time-weighted means of each part of the time. What holds from one sample to the next is
-    put into the part in which it begins; an idle replica has none running."""
-    width = (end - start) / parts
-    if not width:
-        return
-    sums = [[0.0] * 5 for _ in range(parts)]
-
-    def add(seconds: float, first: int, *amounts: float) -> None:
-        place = math.floor((seconds - start) / width)
-        if 0 <= place < parts:
-            for column, amount in enumerate(amounts, first):
-                sums[place][column] += amount
-
-    for seconds, lasted, *counts in engine.samples:
-        add(seconds, 0, *(count * lasted for count in counts))
-    for answer in engine.answers:
-        add(answer.request.arrival_seconds, 3, replicas)
-        add(answer.end_seconds, 4, replicas)
-    for running, waiting, blocks, arrived, answered in sums:
-        yield Moment(
-            running=running / width,
-            waiting=waiting / width,
-            cache_tokens=blocks * engine.settings.block_tokens / width,
-            arrived=arrived / width,
-            answered=answered / width,
-        )
