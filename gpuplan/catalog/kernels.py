@@ -56,6 +56,18 @@ class Graphed:
 
 
 @record
+class Launched:
+    """Releases from `since` on, before `until`, on GPUs of a `vendor`, or of every."""
+
+    since: Release
+    until: Release
+    vendor: str | None
+
+    def covers(self, release: Release, gpu: Gpu) -> bool:
+        return self.since <= release < self.until and self.vendor in (None, gpu.vendor)
+
+
+@record
 class EngineKernels:
     """Those of an engine. `fused_exchanges` has the longest beginnings of a capability first;
     `fused_models` is None where the engine has no list."""
@@ -71,6 +83,7 @@ class EngineKernels:
     asynchronous: Release | None
     asynchronous_stages: Release | None
     drafted_ahead: tuple[str, ...]
+    launched_attention: Launched | None
     graphed_steps: tuple[Graphed, ...]
 
     def graphed(self, release: Release, architecture: str) -> Graphed | None:
@@ -159,6 +172,7 @@ def _engine(entry: dict[str, Any]) -> EngineKernels:
         asynchronous=_since(entry, "asynchronous"),
         asynchronous_stages=_since(entry, "asynchronous_stages"),
         drafted_ahead=tuple(entry.get("drafted_ahead", {}).get("methods", ())),
+        launched_attention=_launched(entry.get("launched_attention")),
         graphed_steps=tuple(
             Graphed(
                 since=_release(row["since"]),
@@ -171,6 +185,13 @@ def _engine(entry: dict[str, Any]) -> EngineKernels:
             for row in entry["graphed_steps"]
         ),
     )
+
+
+def _launched(row: dict[str, Any] | None) -> Launched | None:
+    if row is None:
+        return None
+    since, until = (_release(row[name]) for name in ("since", "until"))
+    return Launched(since=since, until=until, vendor=row.get("vendor"))
 
 
 def _since(entry: dict[str, Any], name: str) -> Release | None:

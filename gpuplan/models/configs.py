@@ -36,6 +36,7 @@ def from_config(
     context = known.context(text) if known.context else _context(text)
     precision = checkpoint_precision(fields, text)
     modules = text.whole("num_nextn_predict_layers", 0, least=0)
+    streams = text.whole("hc_mult", 1)
     if fields.problems:
         raise Rejected(fields.problems)
     stated = text.whole("intermediate_size", 0, least=0)
@@ -49,6 +50,7 @@ def from_config(
         checkpoint_precision=precision,
         quantized_group=quantized_group(fields, text),
         mtp_layers=modules,
+        residual_streams=streams,
         role=known.role,
         pooling=known.pooling,
         **counting.numbers(made),

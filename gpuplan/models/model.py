@@ -136,6 +136,7 @@ class Transformer:
       which are not among the linear parameters; `quantized_group`: weights that share a scale,
       where the checkpoint says so;
     - `mtp_layers`: modules for multi-token prediction in the checkpoint, not counted anywhere;
+    - `residual_streams`: side by side, mixed in every layer (hyper-connections);
     - `role`: encoders have no cache and are read once (`encoder`: BERT, ViT, CLIP;
       `encoder_decoder`: T5, whose `layers` are those of both halves);
     - `pooling`: what one text becomes where no text is written: a vector (`embed`), a relevance
@@ -174,6 +175,7 @@ class Transformer:
     output_gate: bool = False
     towers: tuple[Tower, ...] = ()
     mtp_layers: int = 0
+    residual_streams: int = 1
     role: Literal["decoder", "encoder", "encoder_decoder"] = "decoder"
     pooling: Pooling | None = None
 

@@ -53,6 +53,7 @@ def test_they_speak_of_gpus_that_are_there(
         ("vllm", '{capability: "10.", models', "{models", "for a capability or for a vendor"),
         ("vllm", "source: stages}", "source: drafts}", "a source that nothing names: stages"),
         ("vllm", 'since: "0.18"', 'since: "18"', "scaled_within.since"),
+        ("vllm", 'until: "0.11"', 'until: "0.8"', "launched_attention ends before it begins"),
         ("sglang", "[Qwen3NextForCausalLM,", "[GptOssForCausalLM,", "twice: GptOssForCausalLM"),
     ],
 )

@@ -121,6 +121,13 @@ def test_more_experts_than_there_are() -> None:
     assert "'num_experts_per_tok' (33) is more than 'num_local_experts' (32)" in problem.message
 
 
+@pytest.mark.parametrize(("stated", "streams"), [({"hc_mult": 2}, 2), ({}, 4)])
+def test_residual_streams_are_those_that_are_stated(stated: dict[str, int], streams: int) -> None:
+    config = bundled_config("deepseek-ai/DeepSeek-V4-Flash")
+    assert model(config | stated).residual_streams == streams
+    assert model(bundled_config("Qwen/Qwen3-30B-A3B")).residual_streams == 1
+
+
 COUNTED = Path(__file__).with_name("model_counts.jsonl")
 CONFIGS = [
     bundled_config(name)

@@ -65,6 +65,12 @@ class MadeDocument(SinceDocument):
     vendor: Literal["nvidia", "amd", "intel"] | None = None
 
 
+class LaunchedDocument(MadeDocument):
+    """Before the release `until`."""
+
+    until: Release
+
+
 class GraphedDocument(MadeDocument):
     """Of models whose architectures begin so, or of all: steps of up to so many `tokens`, and of no
     more than `tokens_each` for each sequence that a server takes at once; 0: none is. `undivided`:
@@ -102,6 +108,8 @@ class KernelsFile(File):
     - `scaled_within`: where the inputs of fp8 blocks are scaled within other kernels;
     - `asynchronous`: it schedules a step while one runs, with pipeline stages from
       `asynchronous_stages` on, ahead of tokens that are drafted by `drafted_ahead` alone;
+    - `launched_attention`: where a step that only decodes leaves attention out of its CUDA graphs,
+      so that the host starts each layer's and the graph after it;
     - `graphed_steps`: up to how many tokens a step with prompts is CUDA graphs between its
       attention; the last row that fits is a release's, one of its models before one of all;
     - `tuned_products`: whose products of weights scaled in blocks have kernels that were tuned;
@@ -119,6 +127,7 @@ class KernelsFile(File):
     asynchronous: SinceDocument | None = None
     asynchronous_stages: SinceDocument | None = None
     drafted_ahead: DraftsDocument | None = None
+    launched_attention: LaunchedDocument | None = None
     graphed_steps: list[GraphedDocument] = []
     tuned_products: list[TunedDocument] = []
 
@@ -134,4 +143,11 @@ class KernelsFile(File):
         unique("capability", (row.capability for row in self.fused_exchanges))
         unique("model", (m for row in self.fused_models or () for m in row.models))
         unique("architecture", (row.architecture for row in self.tuned_products))
+        launched = self.launched_attention
+        if launched and not _numbers(launched.since) < _numbers(launched.until):
+            raise ValueError("launched_attention ends before it begins")
         return self
+
+
+def _numbers(release: str) -> tuple[int, ...]:
+    return tuple(map(int, release.split(".")))

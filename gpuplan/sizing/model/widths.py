@@ -9,8 +9,6 @@ from gpuplan.models.model import LatentAttention, Transformer
 from gpuplan.sizing.evidence.formula import Quantity
 
 Widths = list[tuple[int, int, int]]  # (in, out, how many)
-# Residual streams side by side (DeepSeek-V4's hyper-connections, `hc_mult` of its config.json).
-STREAMS = {"DeepseekV4ForCausalLM": 4}
 
 
 def dense_widths(model: Transformer) -> Widths:
@@ -103,7 +101,7 @@ def inputs(model: Transformer) -> Mapping[str, Quantity]:
         "linear_parameters": model.linear_parameters,
         "whole_layers": model.layers - model.mlp_free_layers,
         "mamba_width": linear.layers * linear.inner_width if linear else 0,
-        "residual_streams": STREAMS.get(model.architecture, 1),
+        "residual_streams": model.residual_streams,
         **_attended(model),
         **routed,
     }

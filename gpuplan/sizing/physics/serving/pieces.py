@@ -1,35 +1,28 @@
 """Steps that are CUDA graphs between their attention: decode steps of the first releases of vLLM's
-V1 engine, and in all of them those with few tokens of prompts.
-
-From 0.8, with which that engine became the default, to 0.10 a graph left attention out, so that the
-host starts the attention of each layer and the piece of a graph after it; from 0.11 on a step that
-only decodes is one graph (docs.vllm.ai, design/cuda_graphs). AMD's images of 0.9 are not slower
-where the host would be (ROCm/vllm: 80 layers in 8.4 ms). Up to how many tokens a step with prompts
-is graphs stands with its sources in `catalog/data/kernels`.
+V1 engine, where the host starts the attention of each layer and the piece of a graph after it, and
+in all of them those with few tokens of prompts. Which releases do so, and up to how many tokens,
+stands with its sources in `catalog/data/kernels`.
 """
 
 from __future__ import annotations
 
 from gpuplan.catalog.kernels import Graphed, engine_kernels
 from gpuplan.catalog.model import Gpu
-from gpuplan.engines.servers import minor, release_numbers
+from gpuplan.engines.servers import release_numbers
 from gpuplan.sizing.data import serving as calibration
 from gpuplan.sizing.evidence.formula import constant
 from gpuplan.sizing.evidence.sheet import Scope
 from gpuplan.sizing.physics.serving.service import NO_START, Service
 
-FIRST, AFTER = (0, 8), (0, 11)
-
 
 def pieces(engine: str, release: str, gpu: Gpu) -> Scope:
     """What the host takes for a layer, where it starts each; {} of steps that are one graph, and
     of a release that is no number."""
-    numbers = minor(release)
-    if engine != "vllm" or gpu.vendor != "nvidia" or numbers is None:
+    known, numbers = engine_kernels(engine), release_numbers(release)
+    launched = known.launched_attention if known else None
+    if launched is None or numbers is None or not launched.covers(numbers, gpu):
         return {}
-    if not FIRST <= numbers < AFTER:
-        return {}
-    cited = f"{calibration.SOURCE}, vllm 0.8 to 0.10"
+    cited = f"{calibration.SOURCE}, {engine} {release}"
     return {"piece_seconds": constant(calibration.PIECE_SECONDS, "s", cited)}
 
 
