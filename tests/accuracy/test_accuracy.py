@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -44,6 +45,7 @@ def written(path: Path, *rows: dict[str, str]) -> Path:
     return path
 
 
+@cache
 def public(file: str) -> dict[tuple[str, str], Score]:
     path = POINTS / file
     if not path.exists():
