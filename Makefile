@@ -30,7 +30,7 @@ test:
 	mkdir -p out
 	$(PYTHON) -m pytest -n auto -m "not ($(CLUSTERS) or $(SERVERS))"; alone=$$?; \
 	$(PYTHON) -m pytest -m "$(SERVERS)" > out/servers.log 2>&1 & servers=$$!; \
-	nice -n 5 $(PYTHON) -m pytest -n $$(($$(getconf _NPROCESSORS_ONLN) + 1)) --dist loadfile -m "$(CLUSTERS)"; clusters=$$?; \
+	nice -n 5 $(PYTHON) -m pytest -n $$(($$(getconf _NPROCESSORS_ONLN) + 1)) --dist loadfile --no-loadscope-reorder -m "$(CLUSTERS)"; clusters=$$?; \
 	wait $$servers; servers=$$?; cat out/servers.log; \
 	exit $$((alone + clusters + servers))
 

@@ -25,7 +25,19 @@ settings.register_profile(
 settings.load_profile("gpuplan")
 
 
+# Files on clusters that take minutes, the longest first: workers take whole files, in this order.
+LONGEST = tuple(
+    f"cluster/test_{name}" for name in ("apply", "day_two", "schedule", "updates", "manifests")
+)
+
+
+def _turn(item: pytest.Item) -> int:
+    file = f"{item.path.parent.name}/{item.path.stem}"
+    return LONGEST.index(file) if file in LONGEST else len(LONGEST)
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    items.sort(key=_turn)
     for item in items:
         if any(item.get_closest_marker(name) for name in LOOPBACK):
             item.add_marker(pytest.mark.allow_hosts(["127.0.0.1"]))
