@@ -21,15 +21,15 @@ contracts:
 	$(PYTHON) -c 'from importlinter.cli import lint_imports_command as lint; lint()' --no-logo
 
 # First what needs Python alone, on all cores. Then what is mostly waited for: the clusters, which
-# are each worker's own, and beside them what has but one of its servers on a machine, one after the
-# other; its report comes last.
+# are each worker's own, of one worker more than there are cores; and beside them what has but one
+# of its servers on a machine, one after the other; its report comes last.
 CLUSTERS = cluster or pulumi
 SERVERS = docker or guest or hypervisor or nova or parsers or slurm
 test:
 	mkdir -p out
 	$(PYTHON) -m pytest -n auto -m "not ($(CLUSTERS) or $(SERVERS))"; alone=$$?; \
 	$(PYTHON) -m pytest -m "$(SERVERS)" > out/servers.log 2>&1 & servers=$$!; \
-	$(PYTHON) -m pytest -n auto --dist loadfile -m "$(CLUSTERS)"; clusters=$$?; \
+	$(PYTHON) -m pytest -n $$(($$(getconf _NPROCESSORS_ONLN) + 1)) --dist loadfile -m "$(CLUSTERS)"; clusters=$$?; \
 	wait $$servers; servers=$$?; cat out/servers.log; \
 	exit $$((alone + clusters + servers))
 

@@ -11,6 +11,7 @@ import json
 import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any, get_args
 
@@ -107,8 +108,7 @@ def read(data: Path = DATA) -> Documents:
     for path in sorted(data.rglob("*.yaml")):
         name = path.relative_to(data).as_posix()
         try:
-            tree = YAML(typ="safe", pure=True).load(path.read_text(encoding="utf-8"))
-            document = CatalogFile.model_validate(tree).root
+            document = _document(path.read_text(encoding="utf-8"))
         except (YAMLError, ValidationError) as problem:
             problems.extend(f"{name}: {line}" for line in _lines(problem))
             continue
@@ -119,6 +119,12 @@ def read(data: Path = DATA) -> Documents:
     if problems := [*problems, *_cross_check(files)]:
         raise Unsound(problems)
     return files
+
+
+@cache
+def _document(text: str) -> AnyFile:
+    """Raises `YAMLError` or `ValidationError`."""
+    return CatalogFile.model_validate(YAML(typ="safe", pure=True).load(text)).root
 
 
 def _lines(problem: YAMLError | ValidationError) -> Iterator[str]:

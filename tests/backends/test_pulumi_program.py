@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import ast
-import json
 import shlex
-import subprocess
-import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import cache
@@ -97,18 +94,6 @@ def test_the_layout_is_the_formatters(stacks: Path, name: str) -> None:
 def test_linters_find_nothing(stacks: Path, name: str) -> None:
     done = ruff("check", "--select", LINTS, ".", cwd=stacks / name)
     assert done.returncode == 0, done.stdout
-
-
-@pytest.mark.sdk
-def test_types_are_right(stacks: Path) -> None:
-    sdk()
-    command = [sys.executable, "-m", "pyright", "--pythonpath", sys.executable, "--outputjson"]
-    done = subprocess.run([*command, "."], cwd=stacks, capture_output=True, text=True, check=False)
-    if "No module named pyright" in done.stderr:
-        require("sdk", "pyright is not installed")
-    report = json.loads(done.stdout)
-    assert report["summary"]["filesAnalyzed"] > len(SAMPLES)
-    assert [d["message"] for d in report["generalDiagnostics"]] == []
 
 
 @every_sample

@@ -164,7 +164,7 @@ def document(work: dict[str, Any], **platform: Any) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("path", [p for p in FIELDS if p != "name"])
-def test_a_field_of_a_workload_changes_the_plan_or_is_named(path: str, tmp_path: Path) -> None:
+def test_a_field_of_a_workload_changes_the_plan_or_is_named(path: str, folder: Path) -> None:
     kind = next(k for k in WORK if k in FIELDS[path].kinds)
     base = document(WORK[kind])
     if path.startswith("speculative."):
@@ -174,8 +174,8 @@ def test_a_field_of_a_workload_changes_the_plan_or_is_named(path: str, tmp_path:
     changed = json.loads(json.dumps(base))
     put(changed["workloads"][0], path, VALUES.get(path, example(path, Workload)))
     assert base != changed
-    before, _ = answer(json.dumps(base), tmp_path)
-    after, told = answer(json.dumps(changed), tmp_path)
+    before, _ = answer(json.dumps(base), folder)
+    after, told = answer(json.dumps(changed), folder)
     named = path.rpartition(".")[2] in told
     assert before != after or named, told
     assert after or path in REFUSED or named, told
@@ -248,10 +248,10 @@ PLATFORM = {
 @pytest.mark.parametrize("kind", ["serving", "training", "notebook"])
 @pytest.mark.parametrize("path", PLATFORM)
 def test_a_field_of_the_platform_changes_the_plan_or_is_named(
-    path: str, kind: str, tmp_path: Path
+    path: str, kind: str, folder: Path
 ) -> None:
-    before, _ = answer(json.dumps(document(WORK[kind])), tmp_path)
-    after, told = answer(json.dumps(document(WORK[kind], **PLATFORM[path])), tmp_path)
+    before, _ = answer(json.dumps(document(WORK[kind])), folder)
+    after, told = answer(json.dumps(document(WORK[kind], **PLATFORM[path])), folder)
     told = told.replace("platform.fabric has", f"{path} has" if "fabric" in path else "")
     assert before != after or path in told or path.replace(".", "', '") in told, told
 
@@ -267,16 +267,14 @@ NETWORK: dict[str, Any] = {
 
 @pytest.mark.parametrize("kind", ["serving", "training", "notebook"])
 @pytest.mark.parametrize("path", [p for p in PLATFORM if p.startswith("platform.network.")])
-def test_a_field_of_the_network_alone_changes_the_stack(
-    path: str, kind: str, tmp_path: Path
-) -> None:
+def test_a_field_of_the_network_alone_changes_the_stack(path: str, kind: str, folder: Path) -> None:
     beside: dict[str, Any] = NETWORK.get(path, {})
     written: dict[str, Any] = dict(PLATFORM[path]["network"])  # type: ignore[call-overload]
     if "proxy" in beside:
         written = {"proxy": beside["proxy"] | written["proxy"]}
     base = document(WORK[kind], network=beside) if beside else document(WORK[kind])
-    before, _ = answer(json.dumps(base), tmp_path)
-    after, told = answer(json.dumps(document(WORK[kind], network=written)), tmp_path)
+    before, _ = answer(json.dumps(base), folder)
+    after, told = answer(json.dumps(document(WORK[kind], network=written)), folder)
     assert "workload.py" in after, told
     assert before != after
 

@@ -133,17 +133,17 @@ def document(where: dict[str, Any]) -> str:
 
 
 @pytest.mark.parametrize("target", implemented())
-def test_each_base_is_compiled(target: str, tmp_path: Path) -> None:
-    files, told = answer(document(platform(target)), tmp_path)
+def test_each_base_is_compiled(target: str, folder: Path) -> None:
+    files, told = answer(document(platform(target)), folder)
     assert "stack" in files, told
 
 
 @pytest.mark.parametrize("target", implemented())
 @pytest.mark.parametrize("path", values("eks"))
 def test_a_field_on_a_target_changes_the_stack_or_is_named(
-    path: str, target: str, tmp_path: Path
+    path: str, target: str, folder: Path
 ) -> None:
-    before, _ = answer(document(platform(target)), tmp_path)
+    before, _ = answer(document(platform(target)), folder)
     where = platform(target)
     if path.startswith("slurm.") and target != "slurm":
         where["slurm"] = dict(SLURM)
@@ -152,7 +152,7 @@ def test_a_field_on_a_target_changes_the_stack_or_is_named(
     if path.startswith("node.") and "node" not in where:
         where["node"] = {"gpus": 1}
     put(where, path, values(target)[path])
-    after, told = answer(document(where), tmp_path)
+    after, told = answer(document(where), folder)
     assert before != after or named(path, told), told
 
 
@@ -169,7 +169,7 @@ def test_every_target_with_a_backend_is_tried() -> None:
 
 
 @pytest.mark.parametrize("target", [t for t in implemented() if TARGETS[t].queues_pods])
-def test_a_queue_admits_the_pods_of_a_run_over_nodes(target: str, tmp_path: Path) -> None:
+def test_a_queue_admits_the_pods_of_a_run_over_nodes(target: str, folder: Path) -> None:
     """On every target with pods: the run's label, and a queue of its tenant."""
     machines = {"eks": "p4d.24xlarge", "gke": "a3-highgpu-8g", "aks": "Standard_ND96asr_v4"}
     where = platform(target) | {"queue": "gpus"}
@@ -179,6 +179,6 @@ def test_a_queue_admits_the_pods_of_a_run_over_nodes(target: str, tmp_path: Path
     run = WORK["training"] | {"overrides": {"gpu_count": 16}}
     tree = json.loads(document(where))
     tree["workloads"] = [run | {"name": "work"}]
-    files, told = answer(json.dumps(tree), tmp_path)
+    files, told = answer(json.dumps(tree), folder)
     assert '"kueue.x-k8s.io/queue-name": "gpus"' in files, told
     assert 'spec={"clusterQueue": "gpus"}' in files

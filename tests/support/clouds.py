@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import ast
-import json
-import subprocess
-import sys
 from collections.abc import Mapping, Sequence
+from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -28,10 +26,23 @@ def compiled(folder: Path, text: str) -> Path:
     return stack
 
 
-def compiled_all(root: Path, manifests: Mapping[str, str]) -> Mapping[str, Path]:
+def compiled_each(root: Path, manifests: Mapping[str, str]) -> Mapping[str, Path]:
+    """Stacks by name, each in `NAME/out` of a folder."""
     for name in manifests:
         (root / name).mkdir()
     return {name: compiled(root / name, text) for name, text in manifests.items()}
+
+
+_COMPILED: dict[str, Mapping[str, Path]] = {}
+
+
+def compiled_all(
+    folders: pytest.TempPathFactory, cloud: str, manifests: Mapping[str, str]
+) -> Mapping[str, Path]:
+    """Those of a cloud's manifests, in one folder; compiled once a process."""
+    if cloud not in _COMPILED:
+        _COMPILED[cloud] = compiled_each(folders.mktemp(cloud), manifests)
+    return _COMPILED[cloud]
 
 
 def refused(folder: Path, text: str, capsys: pytest.CaptureFixture[str]) -> str:
@@ -82,15 +93,6 @@ def check_layout(stack: Path) -> None:
             assert done.returncode == 0, done.stdout
 
 
-def check_types(root: Path, least_files: int) -> None:
-    """One run for all programs of a cloud: it is the slow part."""
-    command = [sys.executable, "-m", "pyright", "--pythonpath", sys.executable, "--outputjson"]
-    done = subprocess.run([*command, "."], cwd=root, capture_output=True, text=True, check=False)
-    report = json.loads(done.stdout)
-    assert report["summary"]["filesAnalyzed"] >= least_files
-    assert [d["message"] for d in report["generalDiagnostics"]] == []
-
-
 def check_values(stack: Path, names: Mapping[str, Sequence[str] | str], least: int) -> None:
     """Each value that the cloud's own models enumerate is one of theirs: the SDK takes any text."""
     seen = 0
@@ -104,7 +106,12 @@ def check_values(stack: Path, names: Mapping[str, Sequence[str] | str], least: i
 
 
 def registered(stack: Path, part: str, given: Mapping[str, str]) -> Any:
-    """What a program registers in the engine of `gpuplan preview`."""
+    """What a program registers in the engine of `gpuplan preview`; asked once a process."""
+    return _registered(stack, part, tuple(given.items()))
+
+
+@cache
+def _registered(stack: Path, part: str, given: tuple[tuple[str, str], ...]) -> Any:
     from gpuplan.preview.running.run import preview
 
     return preview(stack / "cloud" / part, config=dict(given), strict=False)
