@@ -49,18 +49,19 @@ STEP: Start = {
     "state_overhead": (1e-5, 0.01),
 }
 QUEUED: Start = {"interference": (0.85, 0.2), "bubble": (1.15, 0.1)}
-SLOW: Start = {
-    "prefill_attention": (0.8, 0.4),
-    "prefill_experts": (4.0, 0.7),
-    "grouped_attention": (2.2, 0.5),
-}
+PREFILL: Start = {"prefill_attention": (0.8, 0.4)}
 STARTS: dict[str, Start] = {
     "maximum": STEP | QUEUED | {"sequence_overhead": (1e-5, 1.0), "link_factor": (0.8, 0.3)},
     "static": STEP
-    | SLOW
-    | {"prefill_factor": (0.85, 0.2), "layer_overhead": (14e-6, 0.5), "link_factor": (1.5, 0.5)},
+    | PREFILL
+    | {
+        "prefill_factor": (0.85, 0.2),
+        "layer_overhead": (14e-6, 0.5),
+        "link_factor": (1.5, 0.5),
+        "grouped_elements": (32.0, 0.7),  # a clock of an SM: four instructions each on 128 cores
+    },
     "first_token": STEP
-    | SLOW
+    | PREFILL
     | {"layer_overhead": (40e-6, 0.5), "step_overhead": (7e-4, 0.5), "link_factor": (1.5, 0.5)},
     "mlperf": STEP
     | QUEUED

@@ -14,8 +14,8 @@ STRETCH: dict[str, dict[str, dict[int, float]]] = {
     },
     "first_token_alone": {
         "": {
-            2: 1.8,
-            3: 1.8,
+            2: 1.65,
+            3: 1.18,
         },
     },
     "maximum_throughput": {
@@ -46,8 +46,7 @@ STRETCH: dict[str, dict[str, dict[int, float]]] = {
     },
     "static_throughput": {
         "": {
-            2: 1.31,
-            3: 1.11,
+            2: 1.19,
         },
     },
     "time_to_train": {

@@ -2,7 +2,7 @@
 request alone.
 
 The maximum is of trtllm-bench with all requests queued; static batches and first tokens are of
-gptSessionBenchmark, releases of 2023 and 2024.
+gptSessionBenchmark, releases of 2023 and 2024 (`protocols/session.py`).
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from math import dist
 from gpuplan.accuracy.data.offline import CONSTANTS
 from gpuplan.accuracy.points.formats import quantized, weights
 from gpuplan.accuracy.points.points import Case
-from gpuplan.accuracy.protocols import throughput
+from gpuplan.accuracy.protocols import session, throughput
 from gpuplan.accuracy.protocols.ranks import Numbers, Runner, runner
 from gpuplan.accuracy.reckon import Prior, Reckoned
 from gpuplan.models.identity import identity
@@ -43,6 +43,11 @@ REQUESTS = {
     (32768.0, 1024.0): 1000.0,
 }
 ONE_REQUEST = "batch-1 first-token"
+TOGETHER = (0, 8)  # the first release with XQA: docs/source/blogs/XQA-kernel.md
+GROUPED = (0, 10)  # and the first after 0.9.0, which has no grouped kernel for mixtures in fp8
+# The page that names no release has 0.6.1, and 0.5 where it was not measured again:
+# docs/source/performance.md of TensorRT-LLM 0.6.1 (138f96d4).
+UNNAMED = (0, 6)
 
 
 def maximum(case: Case, constants: Numbers = CONSTANTS["maximum"]) -> Reckoned | str:
@@ -74,8 +79,11 @@ def static(case: Case, constants: Numbers = CONSTANTS["static"]) -> Reckoned | s
     batch = case.number("batch")
     if batch < 1:
         return "the batch is not given"
-    on = _runner(case)
-    pace = throughput.static(on, constants, prompt=prompt, output=output, batch=batch)
+    on = _runner(case, ungrouped=True)
+    together = _release(case) >= TOGETHER
+    pace = session.static(
+        on, constants, prompt=prompt, output=output, batch=batch, together=together
+    )
     return Reckoned(
         value=pace.rate,
         quantity="static_throughput",
@@ -88,8 +96,8 @@ def static(case: Case, constants: Numbers = CONSTANTS["static"]) -> Reckoned | s
 def batch_one(case: Case, constants: Numbers = CONSTANTS["first_token"]) -> Reckoned | str:
     """Milliseconds to the first token of one request, without a server."""
     prompt, _ = lengths(case)
-    on = _runner(case)
-    seconds, least = throughput.first_token(on, constants, prompt)
+    on = _runner(case, ungrouped=True)
+    seconds, least = session.first_token(on, constants, prompt)
     return Reckoned(
         value=seconds / MILLISECOND,
         quantity="first_token_alone",
@@ -120,7 +128,8 @@ def requests(prompt: float, output: float) -> float:
     return REQUESTS[min(REQUESTS, key=lambda lengths: dist(place, tuple(map(log2, lengths))))]
 
 
-def _runner(case: Case) -> Runner:
+def _runner(case: Case, *, ungrouped: bool = False) -> Runner:
+    """`ungrouped`: mixtures in fp8 were built without a grouped kernel before `GROUPED`."""
     model = language_model(case)
     if case.engine != ENGINE:
         raise ValueError(f"engine '{case.engine}' is not measured so")
@@ -131,15 +140,20 @@ def _runner(case: Case) -> Runner:
     division = Division(
         tensor_parallel_size=tensor, data_parallel_size=data, pipeline_stages=stages
     )
+    if ungrouped and model.experts and low == "fp8" and _release(case) < GROUPED:
+        model = session.every_expert(model)
     return runner(model, case.gpu, ENGINE, quantized(model, case.gpu, low), division)
 
 
 def _attention_parallel(case: Case) -> bool:
     """Whether tables of maxima run mixtures with data-parallel attention (`enable_attention_dp` in
     docs/source/performance/perf-overview.md of TensorRT-LLM): from 1.0 on."""
-    release = re.match(r"[\d.]*\d", case.row["engine"].partition(" ")[2])
-    maximum = case.row["batch"].strip() == "max"
-    return maximum and release is not None and float(".".join(release[0].split(".")[:2])) >= 1
+    return case.row["batch"].strip() == "max" and _release(case) >= (1, 0)
+
+
+def _release(case: Case) -> tuple[int, int]:
+    named = re.match(r"(\d+)\.(\d+)", case.row["engine"].partition(" ")[2])
+    return (int(named[1]), int(named[2])) if named else UNNAMED
 
 
 def features(case: Case, on: Runner) -> Features:

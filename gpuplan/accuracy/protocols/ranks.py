@@ -109,6 +109,7 @@ class Runner:
     numbers: Numbers
     kind: Mapping[str, bool]
     bridged: bool
+    architecture: str
 
 
 def runner(
@@ -148,6 +149,7 @@ def _runner(
         numbers=sheet(floats(scope) | spread),
         kind=traits(model, division),
         bridged=gpu.nvlink_bytes_per_s is None,
+        architecture=gpu.architecture,
     )
 
 

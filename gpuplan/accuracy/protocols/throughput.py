@@ -1,5 +1,5 @@
-"""Throughput of language models without a client: as many requests as the GPUs hold, batches of one
-size, one request alone.
+"""Throughput of language models without a client: as many requests as the GPUs hold, one request
+alone.
 
 Each protocol has constants of its own (`data/offline.py`), in the terms of `steps.py`.
 """
@@ -17,11 +17,9 @@ from gpuplan.sizing.evidence.sheet import Sheet
 from gpuplan.sizing.physics.serving.service import Division
 
 PREFILL_TOKENS = 8192.0  # prompts that are computed together in one step
-STATIC_TOKENS = 16384.0
 HALVINGS = 6  # of the search for the largest load whose first tokens come in time
 ROUNDS = 3  # of the search for the largest load within a limit
 PARTS = (1.0, 0.6, 0.35)  # of the sequences that fit: fewer may be faster
-THIRDS = (0.17, 0.5, 0.83)  # of the output: where a static batch is sampled
 
 QUEUED = Sheet(
     (
@@ -61,28 +59,6 @@ RUN = Sheet(
                 "* tensor_parallel_size * bubble)",
                 "1/s",
                 "a run of few requests: whole waves, and one of what is left",
-            ),
-        ),
-    )
-)
-STATIC = Sheet(
-    (
-        (
-            "rate",
-            Formula(
-                "sequences * output / ((prefill_factor * sequences * prompt_seconds + "
-                "(output - 1) * decode_seconds) * tensor_parallel_size)",
-                "1/s",
-                "the whole batch is prefilled, then decoded to the end",
-            ),
-        ),
-        (
-            "best_rate",
-            Formula(
-                "sequences * output / ((sequences * prompt_roofline + (output - 1) "
-                "* decode_roofline) * tensor_parallel_size)",
-                "1/s",
-                "reads at peak bandwidth, products at peak",
             ),
         ),
     )
@@ -241,65 +217,6 @@ def _queued(
         sequences=load,
         division=runner.division,
     )
-
-
-def static(
-    runner: Runner, constants: Numbers, *, prompt: float, output: float, batch: float
-) -> Pace:
-    """A batch that starts and ends together."""
-    together = max(1.0, min(batch, STATIC_TOKENS // prompt))
-    first = kernels(runner, constants, "prefill")
-    filled = prefill(runner, first, together, prompt)
-    later = kernels(runner, constants, "decode")
-    steps = [decode(runner, later, batch, prompt + part * output) for part in THIRDS]
-    values = STATIC(
-        {
-            "sequences": batch,
-            "output": output,
-            "prefill_factor": constants["prefill_factor"],
-            "tensor_parallel_size": float(runner.division.tensor_parallel_size),
-            "prompt_seconds": filled["seconds"] / together,
-            "prompt_roofline": filled["roofline_seconds"] / together,
-            "decode_seconds": sum(step["seconds"] for step in steps) / len(steps),
-            "decode_roofline": sum(step["roofline_seconds"] for step in steps) / len(steps),
-        }
-    )
-    return Pace(
-        rate=values["rate"],
-        best=values["best_rate"],
-        token_seconds=values["decode_seconds"],
-        prompt_seconds=values["prompt_seconds"],
-        sequences=batch,
-        division=runner.division,
-    )
-
-
-def first_token(runner: Runner, constants: Numbers, prompt: float) -> tuple[float, float]:
-    """Seconds of a prompt alone, and at least how many."""
-    filled = prefill(runner, kernels(runner, constants, "prefill"), 1.0, prompt)
-    return filled["seconds"], filled["roofline_seconds"]
-
-
-def kernels(runner: Runner, constants: Numbers, phase: str) -> dict[str, float]:
-    """The constants of a phase where the kernels of 2024 were slow: decode attention unless every
-    KV head serves 1, 8 or 16 queries, and experts in fp8 while prompts are computed."""
-    factors = {n: v for n, v in constants.items() if not n.startswith(_OWN)}
-    factors["eager_seconds"] = 0.0  # a built engine runs prompts without Python
-    model = runner.model
-    if phase == "prefill":
-        factors["attention_factor"] *= constants["prefill_attention"]
-        if model.experts and runner.formats.experts.startswith("fp8"):
-            factors["expert_factor"] *= constants["prefill_experts"]
-    elif model.attention_heads // model.kv_heads not in (1, 8, 16):
-        factors["attention_factor"] *= constants["grouped_attention"]
-    if model.architecture.startswith(PARALLEL_BLOCKS):
-        factors["link_factor"] /= 2
-    return factors
-
-
-_OWN = ("prefill_", "grouped_")
-# Attention and MLP of a layer read the same input: their sum is reduced once.
-PARALLEL_BLOCKS = ("GPTJ", "Falcon")
 
 
 def alone(
