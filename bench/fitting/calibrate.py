@@ -22,7 +22,6 @@ from gpuplan.accuracy.metrics.serving import Served, served
 from gpuplan.accuracy.points.points import Case, Point, read_points
 from gpuplan.sizing.calibration.served import TUNED
 from gpuplan.sizing.hardware.measured import NotMeasured
-from gpuplan.sizing.physics.serving.pieces import pieces
 from gpuplan.sizing.physics.serving.releases import asynchronous, scaled_within
 from gpuplan.sizing.physics.serving.replica import Replica
 from gpuplan.sizing.physics.serving.scopes import HALF_A_STEP
@@ -182,8 +181,7 @@ class Points:
         self.unfused = np.array([d.get("unfused_exchanges", 0.0) for d in decode])
         engines, makers = zip(*((p.case.engine, p.case.gpu.vendor) for p in points), strict=True)
         releases = [str(p.features["version"]) for p in points]
-        gpus = [p.case.gpu for p in points]
-        self.pieced = np.array([*map(bool, map(pieces, engines, releases, gpus))])
+        self.pieced = np.array([d.get("beyond_whole", 0.0) for d in decode])
         self.within = np.array([*map(scaled_within, engines, releases, makers)])
         self.untuned = np.array(["prompt_factor" in p.replica.scope for p in points])
         self.overlapped = np.array([*map(asynchronous, engines, releases)])
@@ -263,7 +261,7 @@ class Points:
         own = own + slower * constants["unfused_seconds"] * self.unfused[at]
         host = each["sequence_overhead"] * counts[3]
         decode, prefill = works[0] + own, np.maximum(works[1] + own - host, launch)
-        decode = np.where(self.pieced[at], np.maximum(decode, started + host), decode)
+        decode = np.maximum(decode, self.pieced[at] * started + host)
         longer = together * np.maximum(launch - decode, 0)
         beside = engine["interference"] * np.where(amd, constants["amd", "interference"], 1.0)
         prompt = np.maximum(beside * works[1], longer)

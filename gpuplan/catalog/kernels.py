@@ -68,6 +68,21 @@ class Launched:
 
 
 @record
+class Whole:
+    """Of how many requests a step that only decodes is one graph: `sizes`, from each first number
+    on so far apart."""
+
+    since: Release
+    sizes: tuple[tuple[int, int], ...]
+
+    def below(self, sequences: float) -> float:
+        """The largest size that is no more than `sequences`, one at least."""
+        least = max(sequences, 1)
+        apart = next(apart for first, apart in reversed(self.sizes) if first <= least)
+        return least // apart * apart
+
+
+@record
 class EngineKernels:
     """Those of an engine. `fused_exchanges` has the longest beginnings of a capability first;
     `fused_models` is None where the engine has no list."""
@@ -85,6 +100,7 @@ class EngineKernels:
     drafted_ahead: tuple[str, ...]
     launched_attention: Launched | None
     graphed_steps: tuple[Graphed, ...]
+    whole_steps: tuple[Whole, ...]
 
     def graphed(self, release: Release, architecture: str) -> Graphed | None:
         """What a release does with steps of such a model; None: it starts each kernel."""
@@ -92,6 +108,14 @@ class EngineKernels:
         own = [row for row in rows if row.models and architecture.startswith(row.models)]
         last = own or [row for row in rows if not row.models]
         return max(last, key=lambda row: row.since) if last else None
+
+    def whole(self, release: Release) -> Whole | None:
+        """The sizes of a release; None: it has one graph for every step, or none for any."""
+        return max(
+            (row for row in self.whole_steps if row.since <= release),
+            key=lambda row: row.since,
+            default=None,
+        )
 
     def asked(self, gpu: Gpu, architecture: str) -> bool:
         """Whether recipes ask for exchanges and norms in one kernel."""
@@ -183,6 +207,13 @@ def _engine(entry: dict[str, Any]) -> EngineKernels:
                 tokens_each=row.get("tokens_each"),
             )
             for row in entry["graphed_steps"]
+        ),
+        whole_steps=tuple(
+            Whole(
+                since=_release(row["since"]),
+                sizes=tuple(sorted((int(n), apart) for n, apart in row["sizes_from"].items())),
+            )
+            for row in entry["whole_steps"]
         ),
     )
 

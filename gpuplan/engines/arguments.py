@@ -11,6 +11,7 @@ from collections.abc import Iterator
 
 from gpuplan.engines import drafts, pooling, weights
 from gpuplan.engines.launch import Argument
+from gpuplan.engines.releases import release_numbers
 from gpuplan.plan.model import ModelRef, Workload
 from gpuplan.render.commented import Because
 from gpuplan.units import format_bytes
@@ -22,6 +23,10 @@ DTYPE = {"bf16": "bfloat16", "fp16": "float16"}
 # These engines quantize a 16-bit checkpoint to fp8 while they load it. For any other low precision
 # the checkpoint itself must be quantized, and its own configuration says how.
 ONLINE = {"fp8": "fp8"}
+# By default SGLang's graphs are of 8 to 512 requests by the GPU's memory, and it starts each kernel
+# of a step of more (server_args.py, _handle_gpu_memory_settings; the flag's name is from 0.5.14).
+GRAPHS, GRAPHS_BEFORE = "cuda-graph-max-bs-decode", "cuda-graph-max-bs"
+GRAPHS_SINCE = (0, 5, 14)
 
 
 def flag(name: str, value: object) -> str:
@@ -104,6 +109,10 @@ def sglang(workload: Workload) -> Iterator[Argument]:
     places = flag("max-running-requests", serving.max_num_seqs * groups)
     shared = f"; of {groups} groups" if groups > 1 else ""
     yield Because(places, _cache(workload) + shared)
+    numbers = release_numbers(workload.engine.version)
+    graphs = GRAPHS_BEFORE if numbers and numbers < GRAPHS_SINCE else GRAPHS
+    # Groups are told apart here: each has graphs of its own requests.
+    yield Because(flag(graphs, serving.max_num_seqs), "every step that only decodes is a graph")
     yield flag("chunked-prefill-size", serving.max_num_batched_tokens * groups)
     yield Because(flag("mem-fraction-static", serving.gpu_memory_utilization), _share(workload))
     yield flag("kv-cache-dtype", {"fp8": "fp8_e4m3"}.get(serving.kv_cache_dtype, "auto"))

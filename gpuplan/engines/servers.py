@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator
 
 from gpuplan.engines import across, arguments, tensorrt, triton, weights
 from gpuplan.engines.container import listening_port
 from gpuplan.engines.launch import Argument, Indexed, Launch
+from gpuplan.engines.releases import minor
 from gpuplan.plan.model import Engine, Workload, record
 
 HEALTH = "/health"
@@ -153,19 +153,6 @@ def _since(first: tuple[int, int], version: str) -> bool:
     """A release of the user's that is no number is none that is known to be as new."""
     numbers = minor(version)
     return numbers is not None and numbers >= first
-
-
-def minor(version: str) -> tuple[int, ...] | None:
-    """The first two numbers of a release, `v0.27.1` or `0.27`; None of one that is no number."""
-    numbers = release_numbers(version)
-    return numbers and numbers[:2]
-
-
-def release_numbers(version: str) -> tuple[int, ...] | None:
-    """The first two or three numbers of a release, 0.5.6 of `v0.5.6.post1`; None of one that is no
-    number."""
-    numbers = re.match(r"v?(\d+)\.(\d+)(?:\.(\d+))?", version)
-    return tuple(int(n) for n in numbers.groups() if n) if numbers else None
 
 
 def makes_videos(workload: Workload) -> bool:

@@ -1,9 +1,9 @@
 """TensorRT-LLM: the flags of `trtllm-serve` that carry the plan's sizes, and its file of settings.
 
 Sources: NVIDIA/TensorRT-LLM tensorrt_llm/commands/serve.py (at
-00209af149e7774406881a37283dce303571eb11) and docs/source/features of release 1.2:
-paged-attention-ifb-scheduler.md, parallel-strategy.md, quantization.md. What has no flag stands in
-a file that overwrites flags.
+00209af149e7774406881a37283dce303571eb11), llmapi/llm_args.py of the same, and docs/source/features
+of release 1.2: paged-attention-ifb-scheduler.md, parallel-strategy.md, quantization.md. What has no
+flag stands in a file that overwrites flags.
 """
 
 from __future__ import annotations
@@ -57,6 +57,9 @@ def files(workload: Workload) -> Iterator[tuple[str, str]]:
     share, _ = _free(workload.memory)
     # A table of the file takes the place of what the flags make of it.
     tree["kv_cache_config"]["free_gpu_memory_fraction"] = float(share)
+    # Else CUDA graphs are of 1 to 32, 64 and 128 requests alone, and other steps start each kernel.
+    places = Because(serving.max_num_seqs, "every step that only decodes is a CUDA graph")
+    tree["cuda_graph_config"] = {"enable_padding": True, "max_batch_size": places}
     if _apart(workload):
         reason = "requests are divided over the ranks of attention"
         tree["enable_attention_dp"] = Because(value=True, reason=reason)

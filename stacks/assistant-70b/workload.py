@@ -135,8 +135,8 @@ k8s.apps.v1.Deployment(
                             # 33.8 GiB of weights on each of 2 GPUs
                             "--tensor-parallel-size=2",
                             "--max-model-len=10240",
-                            # requests at once; their KV cache takes 16.1 GiB of a GPU
-                            "--max-num-seqs=54",
+                            # requests at once; their KV cache takes 16.7 GiB of a GPU
+                            "--max-num-seqs=56",
                             "--max-num-batched-tokens=8192",
                             # 71.7 GiB of 79.6 GiB
                             "--gpu-memory-utilization=0.9",

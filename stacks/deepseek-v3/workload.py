@@ -147,8 +147,8 @@ k8s.apps.v1.Deployment(
                             # 79.2 GiB of weights on each of 8 GPUs
                             "--tensor-parallel-size=8",
                             "--max-model-len=16384",
-                            # requests at once; their KV cache takes 30.3 GiB of a GPU
-                            "--max-num-seqs=143",
+                            # requests at once; their KV cache takes 30.5 GiB of a GPU
+                            "--max-num-seqs=144",
                             "--max-num-batched-tokens=8192",
                             # 126 GiB of 140 GiB
                             "--gpu-memory-utilization=0.9",

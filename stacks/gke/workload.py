@@ -148,8 +148,8 @@ k8s.apps.v1.Deployment(
                             # 8.46 GiB of weights
                             "--tensor-parallel-size=1",
                             "--max-model-len=6144",
-                            # requests at once; their KV cache takes 4.84 GiB of a GPU
-                            "--max-num-seqs=33",
+                            # requests at once; their KV cache takes 5.76 GiB of a GPU
+                            "--max-num-seqs=40",
                             "--max-num-batched-tokens=2048",
                             # 20.1 GiB of 22.4 GiB
                             "--gpu-memory-utilization=0.9",

@@ -130,8 +130,8 @@ k8s.apps.v1.Deployment(
                             # 67.7 GiB of weights
                             "--tensor-parallel-size=1",
                             "--max-model-len=7168",
-                            # requests at once; their KV cache takes 35.5 GiB of a GPU
-                            "--max-num-seqs=84",
+                            # requests at once; their KV cache takes 37.1 GiB of a GPU
+                            "--max-num-seqs=88",
                             "--max-num-batched-tokens=8192",
                             # 161 GiB of 179 GiB
                             "--gpu-memory-utilization=0.9",

@@ -162,8 +162,8 @@ k8s.apiextensions.CustomResource(
                                 # 94.5 GiB of weights on each of 8 GPUs
                                 "--tensor-parallel-size=8",
                                 "--max-model-len=20480",
-                                # requests at once; their KV cache takes 12 GiB of a GPU
-                                "--max-num-seqs=46",
+                                # requests at once; their KV cache takes 12.5 GiB of a GPU
+                                "--max-num-seqs=48",
                                 "--max-num-batched-tokens=9216",
                                 # 167 GiB of 185 GiB
                                 "--gpu-memory-utilization=0.9",
@@ -302,8 +302,8 @@ k8s.apiextensions.CustomResource(
                                 # 94.5 GiB of weights on each of 8 GPUs
                                 "--tensor-parallel-size=8",
                                 "--max-model-len=20480",
-                                # requests at once; their KV cache takes 12 GiB of a GPU
-                                "--max-num-seqs=46",
+                                # requests at once; their KV cache takes 12.5 GiB of a GPU
+                                "--max-num-seqs=48",
                                 "--max-num-batched-tokens=9216",
                                 # 167 GiB of 185 GiB
                                 "--gpu-memory-utilization=0.9",

@@ -431,8 +431,8 @@ k8s.apps.v1.StatefulSet(
                             # 4.23 GiB of weights on each of 2 GPUs
                             "--tensor-parallel-size=2",
                             "--max-model-len=6144",
-                            # requests at once; their KV cache takes 5.07 GiB of a GPU
-                            "--max-num-seqs=74",
+                            # requests at once; their KV cache takes 5.45 GiB of a GPU
+                            "--max-num-seqs=80",
                             "--max-num-batched-tokens=3072",
                             # 20.1 GiB of 22.4 GiB
                             "--gpu-memory-utilization=0.9",

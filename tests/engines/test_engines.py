@@ -118,8 +118,26 @@ def test_sglang_takes_for_all_groups_what_the_plan_counts_for_one() -> None:
     said = texts(launch_of(replace(work, parallelism=sizes)))
     assert f"--max-running-requests={work.serving.max_num_seqs * 4}" in said
     assert f"--chunked-prefill-size={work.serving.max_num_batched_tokens * 4}" in said
+    assert f"--cuda-graph-max-bs-decode={work.serving.max_num_seqs}" in said  # of a group
     plain = texts(launch_of(replace(work, parallelism=Parallelism(tensor_parallel_size=4))))
     assert f"--max-running-requests={work.serving.max_num_seqs}" in plain
+
+
+@pytest.mark.parametrize(
+    ("release", "flag"),
+    [
+        ("0.5.13", "--cuda-graph-max-bs"),
+        ("0.5.14", "--cuda-graph-max-bs-decode"),
+        ("v0.5.16-cu130", "--cuda-graph-max-bs-decode"),
+        ("nightly", "--cuda-graph-max-bs-decode"),
+    ],
+)
+def test_sglangs_graphs_are_of_all_requests_that_it_takes(release: str, flag: str) -> None:
+    """By default of 24 on a GPU of 24 GB and of 32 on one of 48 (server_args.py)."""
+    work = sglang_plan().workloads[0]
+    assert work.serving is not None
+    made = replace(work, engine=replace(work.engine, version=release))
+    assert f"{flag}={work.serving.max_num_seqs}" in texts(launch_of(made))
 
 
 def test_what_no_engine_can_start_is_said() -> None:

@@ -66,6 +66,7 @@ def settings(made: Workload) -> dict[str, Any]:
     found: dict[str, Any] = YAML(typ="safe").load(text)
     assert set(found) <= set(FACTS["settings"])
     assert set(found["kv_cache_config"]) <= set(FACTS["cache"])
+    assert set(found["cuda_graph_config"]) <= set(FACTS["graphs"])
     return found
 
 
@@ -81,6 +82,13 @@ def test_the_sizes_of_the_plan_are_told() -> None:
     assert options["extra_llm_api_options"] == f"{CONFIG}/{tensorrt.FILE}"
     assert "enable_chunked_prefill" in options
     assert "enable_attention_dp" not in settings(made)
+
+
+def test_every_step_that_only_decodes_is_a_graph() -> None:
+    made = work()
+    assert made.serving is not None
+    graphs = settings(made)["cuda_graph_config"]
+    assert graphs == {"enable_padding": True, "max_batch_size": made.serving.max_num_seqs}
 
 
 def test_the_cache_takes_what_the_plan_leaves_it_and_no_more() -> None:

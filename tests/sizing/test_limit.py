@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from gpuplan.catalog.kernels import Whole
 from gpuplan.plan.model import Flip, Shortfall
 from gpuplan.sizing.kinds.serving.limit import (
     first_gate,
@@ -24,7 +25,8 @@ from tests.support.sizing_cases import failure, site, sized
 @dataclass
 class Stand:
     """A replica that takes 10 bytes a sequence beside 50, of 200, and a second for each 4. Prompts
-    keep it busy for `busy` of the time a sequence; at times `crowd` times as many run."""
+    keep it busy for `busy` of the time a sequence; at times `crowd` times as many run. Steps of
+    none of its `graph_sizes` take `slower` times as long."""
 
     usable: float = 200.0
     own: float = 5.0
@@ -34,6 +36,8 @@ class Stand:
     slowness: float = 1.25
     busy: float = 0.0
     crowd: float = 1.0
+    graph_sizes: Whole | None = None
+    slower: float = 1.0
     random: bool = False
     device: Any = field(
         default_factory=lambda: SimpleNamespace(memory_bytes=SimpleNamespace(value=250.0))
@@ -60,7 +64,11 @@ class Stand:
         }
 
     def times(self, sequences: float) -> dict[str, float]:
-        return {"time_per_output_token": sequences / 4, "prefill_load": self.busy * sequences}
+        sizes = self.graph_sizes
+        whole = sizes is None or sizes.below(sequences) == sequences
+        rate = sequences if whole else sequences / self.slower
+        times = {"time_per_output_token": sequences / 4, "replica_rate": rate}
+        return times | {"prefill_load": self.busy * sequences}
 
 
 def replica(**changes: Any) -> Any:
@@ -188,3 +196,12 @@ def test_a_fleet_that_is_idle_all_the_time_is_no_plan() -> None:
     enough = 1.005 * float(needed)  # it is told to three digits
     eased = SLOW.replace("RATE", "60").replace("54 ms", f"{enough:.1f} ms")
     assert sized(eased, where).workload.replicas < 300
+
+
+@pytest.mark.parametrize(("slower", "most"), [(1.0, 15), (1.87, 15), (1.88, 8)])
+def test_a_batch_takes_fewer_places_where_whole_graphs_answer_more(
+    slower: float, most: int
+) -> None:
+    """15 fit; their steps are in pieces, and those of 8 are not: 15 / 1.875 is 8."""
+    sizes = Whole(since=(0, 11), sizes=((1, 1), (2, 2), (4, 4), (8, 8)))
+    assert largest(replica(graph_sizes=sizes, slower=slower)) == most

@@ -82,6 +82,24 @@ class GraphedDocument(MadeDocument):
     tokens_each: Count | None = None
 
 
+class WholeDocument(SinceDocument):
+    """From each number on, sizes that are so far apart."""
+
+    sizes_from: Annotated[dict[Count, Count], Field(min_length=1)]
+
+    @model_validator(mode="after")
+    def _one_in_another(self) -> Self:
+        """Each number is one of the sizes before it, and of its own."""
+        if list(self.sizes_from) != sorted(self.sizes_from) or 1 not in self.sizes_from:
+            raise ValueError("sizes begin with 1 and grow")
+        before = 1
+        for first, apart in self.sizes_from.items():
+            if first % before or first % apart:
+                raise ValueError(f"sizes from {first} on do not follow those before")
+            before = apart
+        return self
+
+
 class DraftsDocument(Strict):
     """Methods of speculative decoding."""
 
@@ -112,6 +130,8 @@ class KernelsFile(File):
       so that the host starts each layer's and the graph after it;
     - `graphed_steps`: up to how many tokens a step with prompts is CUDA graphs between its
       attention; the last row that fits is a release's, one of its models before one of all;
+    - `whole_steps`: of which sizes a step that only decodes is one graph: of the smallest that
+      holds its requests, where the server takes so many at once, else graphs between attention;
     - `tuned_products`: whose products of weights scaled in blocks have kernels that were tuned;
     - `unnamed_release`: what a release without numbers is taken for, where it matters.
     """
@@ -129,6 +149,7 @@ class KernelsFile(File):
     drafted_ahead: DraftsDocument | None = None
     launched_attention: LaunchedDocument | None = None
     graphed_steps: list[GraphedDocument] = []
+    whole_steps: list[WholeDocument] = []
     tuned_products: list[TunedDocument] = []
 
     def cited(self) -> Iterable[str]:

@@ -2,13 +2,26 @@
 
 from __future__ import annotations
 
+import math
+from dataclasses import replace
+from typing import Any
+
 import pytest
 
-from gpuplan.sizing.physics.serving.pieces import pieces
+from gpuplan.sizing.evidence.formula import constant
+from gpuplan.sizing.physics.serving.pieces import pieces, whole_steps
 from gpuplan.sizing.physics.serving.releases import asynchronous, scaled_within
-from tests.support.sizing_cases import offer
+from gpuplan.sizing.physics.serving.replica import Replica
+from gpuplan.sizing.physics.serving.service import Declared, Division, Service
+from tests.support.sizing_cases import CASES, replica, wanted
 
 NVIDIA, AMD = "nvidia", "amd"
+
+
+def asked(engine: str, release: str, gpu: str = "h100-sxm-80gb", **changes: Any) -> Service:
+    """A service on one GPU, with another engine."""
+    made = replica(wanted(CASES["chat 8B"]), gpu, 1).service
+    return replace(made, engine=engine, release=release, **changes)
 
 
 @pytest.mark.parametrize(
@@ -26,7 +39,49 @@ NVIDIA, AMD = "nvidia", "amd"
 def test_steps_are_in_pieces_from_vllms_v1_engine_to_its_whole_graphs(
     engine: str, release: str, gpu: str, pieced: bool
 ) -> None:
-    assert bool(pieces(engine, release, offer(gpu).gpu)) == pieced
+    made = Replica(asked(engine, release, gpu))
+    steps = [made.modelled(sequences).get("beyond_whole", 0.0) for sequences in (1.0, 64.0)]
+    assert steps == [float(pieced)] * 2
+
+
+# By what a server takes at once: the largest step that is one graph, of vllm/config/vllm.py.
+WHOLE = [(1, 1), (2, 2), (3, 2), (7, 4), (12, 8), (16, 16), (100, 96), (258, 256), (271, 256)]
+
+
+@pytest.mark.parametrize(("told", "whole"), [*WHOLE, (272, 272), (600, 512)])
+def test_a_step_of_more_than_the_largest_whole_graph_is_in_pieces(told: int, whole: int) -> None:
+    made = Replica(asked("vllm", "0.27.1", max_num_seqs=float(told)))
+    beyond = [made.modelled(float(n)).get("beyond_whole", 0.0) for n in (whole, whole + 1)]
+    assert beyond == [0.0, float(told != whole)]
+    slow, fast = (made.modelled(float(n))["decode_seconds"] for n in (whole + 1, whole))
+    assert slow >= fast
+
+
+@pytest.mark.parametrize(
+    ("engine", "release", "changes"),
+    [
+        ("sglang", "0.5.16", {}),
+        ("vllm", "0.27.1", {"division": Division(pipeline_stages=2)}),
+        ("vllm", "0.27.1", {"declared": Declared(draft_tokens=constant(2, "1", "test"))}),
+    ],
+)
+def test_where_other_numbers_decide_none_is_reckoned(
+    engine: str, release: str, changes: dict[str, Any]
+) -> None:
+    service = asked(engine, release, max_num_seqs=7.0, **changes)
+    assert (pieces(service), whole_steps(service) is None) == ({}, True)
+
+
+@pytest.mark.parametrize(("release", "apart"), [("0.10.2", 1), ("0.11.0", 8), ("0.27.1", 16)])
+def test_a_service_takes_as_many_as_its_largest_graph_holds(release: str, apart: int) -> None:
+    made = Replica(asked("vllm", release))
+    for running in (1.0, 2.5, 17.0, 260.0):
+        needs = made.needs(running)
+        most, least = needs["max_num_seqs"], math.ceil(running + 2.326 * running**0.5)
+        assert max(2, least) <= most < max(2, least) + apart
+        if apart > 1:
+            assert pieces(asked("vllm", release, max_num_seqs=most)) == {}
+    assert made.needs(260.0)["max_num_seqs"] == {1: 298, 8: 304, 16: 304}[apart]
 
 
 @pytest.mark.parametrize(

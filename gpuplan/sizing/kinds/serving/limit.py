@@ -44,7 +44,15 @@ def largest(replica: Replica) -> float:
     while low < high:
         middle = (low + high + 1) // 2
         low, high = (middle, high) if fits(replica, middle) else (low, middle - 1)
-    return _finer(replica, low) if random else low
+    return _finer(replica, low) if random else _faster(replica, low)
+
+
+def _faster(replica: Replica, most: float) -> float:
+    """Of the `most` places of a batch and the size of a CUDA graph below, what answers more."""
+    if replica.graph_sizes is None:
+        return most
+    whole = replica.graph_sizes.below(most)
+    return max(whole, most, key=lambda places: replica.times(places)["replica_rate"])
 
 
 def _finer(replica: Replica, whole: int) -> float:

@@ -209,7 +209,8 @@ def _record_memory(
 ) -> Scope:
     """At the limit, not at the expected load: the engine is told to serve what is printed."""
     ledger, overrides, free = settled.ledger, settled.demand.overrides, settled.free
-    most = Sheet(replica.running.lines[-1:])  # the others are recorded with the times
+    timed = {name for name, _ in replica.latency.lines}  # recorded with the times
+    most = Sheet(tuple(line for line in replica.running.lines if line[0] not in timed))
     derived = most.record(ledger, dict(at_limit))["max_num_seqs"]
     scope["max_num_seqs"] = settled.settle(
         "max_num_seqs", derived, overrides.max_num_seqs, free.max_num_seqs

@@ -98,8 +98,8 @@ def _evaluated(group: Sequence[Replica], points: Mapping[str, Array]) -> dict[st
     scope = one.latency.over(done | steps)
     scope["sequences"] = scope["sequences"] * scope["pipeline_stages"]
     scope = one.running.over(scope)
-    scope["running"] = scope["max_num_seqs"]
-    scope["max_num_seqs"] = _or_chosen(scope["running"], [r.max_num_seqs for r in group])
+    scope["running"] = scope.get("running_requests", scope["max_num_seqs"])
+    scope["max_num_seqs"] = _or_chosen(scope["max_num_seqs"], [r.max_num_seqs for r in group])
     scope = one.step.over(scope)
     chosen = [r.service.max_num_batched_tokens for r in group]
     scope["max_num_batched_tokens"] = _or_chosen(scope["max_num_batched_tokens"], chosen)

@@ -1,38 +1,75 @@
 """Steps that are CUDA graphs between their attention: decode steps of the first releases of vLLM's
-V1 engine, where the host starts the attention of each layer and the piece of a graph after it, and
-in all of them those with few tokens of prompts. Which releases do so, and up to how many tokens,
-stands with its sources in `catalog/data/kernels`.
+V1 engine and, of later ones, those of more requests than their largest whole graph holds; and in
+all of them those with few tokens of prompts.
+
+The host starts the attention of each layer of such a step, and the piece of a graph after it. Which
+steps are which stands with its sources in `catalog/data/kernels`.
 """
 
 from __future__ import annotations
 
-from gpuplan.catalog.kernels import Graphed, engine_kernels
-from gpuplan.catalog.model import Gpu
-from gpuplan.engines.servers import release_numbers
+import itertools
+from functools import cache
+
+from gpuplan.catalog.kernels import EngineKernels, Graphed, Release, Whole, engine_kernels
+from gpuplan.engines.releases import release_numbers
 from gpuplan.sizing.data import serving as calibration
-from gpuplan.sizing.evidence.formula import constant
-from gpuplan.sizing.evidence.sheet import Scope
+from gpuplan.sizing.evidence.formula import Formula, constant
+from gpuplan.sizing.evidence.sheet import Scope, Sheet, sheet
 from gpuplan.sizing.physics.serving.service import NO_START, Service
 
 
-def pieces(engine: str, release: str, gpu: Gpu) -> Scope:
-    """What the host takes for a layer, where it starts each; {} of steps that are one graph, and
-    of a release that is no number."""
-    known, numbers = engine_kernels(engine), release_numbers(release)
+def pieces(service: Service) -> Scope:
+    """What the host takes for a layer of a decode step that is in pieces, and of how many requests
+    those are that are not, where that is told; {} where none is, and of a release that is no
+    number. A service that says itself how many it takes says a number that is a whole graph."""
+    (known, release), gpu = _kernels(service), service.device.gpu
     launched = known.launched_attention if known else None
-    if launched is None or numbers is None or not launched.covers(numbers, gpu):
+    row = known.graphed(release, service.model.architecture) if known else None
+    if (
+        known is None
+        or launched is None
+        or row is None
+        or launched.vendor not in (None, gpu.vendor)
+    ):
         return {}
-    cited = f"{calibration.SOURCE}, {engine} {release}"
-    return {"piece_seconds": constant(calibration.PIECE_SECONDS, "s", cited)}
+    each = {"piece_seconds": constant(calibration.PIECE_SECONDS, "s", calibration.SOURCE)}
+    cited = f"largest step that is one CUDA graph, {service.engine} {service.release}"
+    if launched.covers(release, gpu):
+        return each | {"whole_sequences": constant(0, "1", cited)}
+    if all_places(service):
+        return each
+    sizes, told = whole_steps(service), _told(service)
+    if sizes is None or told is None:
+        return {}
+    whole = sizes.below(min(told, row.most(told)))
+    return {} if whole == told else each | {"whole_sequences": constant(whole, "1", cited)}
+
+
+def all_places(service: Service) -> Whole | None:
+    """The sizes of whole graphs of a batch that is to say how many requests it takes."""
+    batch = not service.random and service.start == NO_START and _told(service) is None
+    return whole_steps(service) if batch else None
+
+
+@cache
+def by_size(decode: Sheet, sizes: Whole) -> Sheet:
+    """A step of a server that takes as many requests at once as the step has."""
+    return _apart("sequences", sizes) + WHOLE + decode
+
+
+WHOLE = sheet("""
+    whole_sequences: 1 = floor(sequences / graph_step) * graph_step
+        # the largest step that is one CUDA graph, of a server that takes so many requests at once
+""")
 
 
 def graphed(service: Service) -> Scope:
     """Up to how many tokens a step with a prompt is graphs, and what the host takes for a layer of
     it; {} where it starts each kernel. A plan, which says itself how many sequences its server
     takes, has them only where those are given: it does not know yet how many it will say."""
-    known, release = engine_kernels(service.engine), release_numbers(service.release)
-    row = known.graphed(release, service.model.architecture) if known and release else None
-    told = service.max_num_seqs if service.admitted is None else service.admitted
+    (known, release), told = _kernels(service), _told(service)
+    row = known.graphed(release, service.model.architecture) if known else None
     planned = told is None and service.start == NO_START
     if row is None or not _is_of(row, service) or (planned and row.tokens_each is not None):
         return {}
@@ -41,6 +78,49 @@ def graphed(service: Service) -> Scope:
         "graphed_tokens": constant(row.most(told), "1", cited),
         "piece_seconds": constant(calibration.PIECE_SECONDS, "s", calibration.SOURCE),
     }
+
+
+def whole_steps(service: Service) -> Whole | None:
+    """Of how many requests a step that only decodes is one graph, where that depends on how many
+    the server takes at once; None where it does not, or other sizes of it decide: of a pipeline,
+    each of whose batches is a part of them, and of drafts."""
+    known, release = _kernels(service)
+    return None if known is None or _several(service) else known.whole(release)
+
+
+@cache
+def in_sizes(running: Sheet, sizes: Whole) -> Sheet:
+    """`running` with the next size of a graph as its most requests; what they were before is
+    `running_requests`."""
+    *others, (name, most) = running.lines
+    more = _apart("running_requests", sizes)
+    why = "the next size of a CUDA graph: a step of more requests than the largest one is slower"
+    rounded = Formula("ceil(running_requests / graph_step) * graph_step", most.unit, why)
+    return Sheet((*others, ("running_requests", most), *more.lines, (name, rounded)))
+
+
+def _apart(requests: str, sizes: Whole) -> Sheet:
+    apart = "1"
+    for (_, before), (first, after) in itertools.pairwise(sizes.sizes):
+        apart += f" + {after - before} * min(1, max({requests} - {first - 1}, 0))"
+    return sheet(f"""
+        graph_step: 1 = {apart}  # how far the sizes of CUDA graphs are apart there
+    """)
+
+
+def _kernels(service: Service) -> tuple[EngineKernels | None, Release]:
+    """Those of its engine, None of a release that is no number."""
+    release = release_numbers(service.release)
+    return (engine_kernels(service.engine), release) if release else (None, ())
+
+
+def _told(service: Service) -> float | None:
+    return service.max_num_seqs if service.admitted is None else service.admitted
+
+
+def _several(service: Service) -> bool:
+    """Whether a step has several tokens of a request, or a part of the requests."""
+    return service.division.pipeline_stages > 1 or service.declared.draft_tokens is not None
 
 
 def _is_of(row: Graphed, service: Service) -> bool:

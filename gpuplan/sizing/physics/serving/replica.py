@@ -32,7 +32,14 @@ from gpuplan.sizing.memory.serving import (
 from gpuplan.sizing.physics.serving import declared
 from gpuplan.sizing.physics.serving.latency import CLOSED, LENGTHS, LOOPED, MEASURED, OPEN
 from gpuplan.sizing.physics.serving.percentiles import FULLER, asks_for_fuller, with_statistics
-from gpuplan.sizing.physics.serving.pieces import graphed, pieces
+from gpuplan.sizing.physics.serving.pieces import (
+    all_places,
+    by_size,
+    graphed,
+    in_sizes,
+    pieces,
+    whole_steps,
+)
 from gpuplan.sizing.physics.serving.products import slower_prompts
 from gpuplan.sizing.physics.serving.releases import (
     overlapped,
@@ -98,7 +105,7 @@ class Replica:
             "gpu_memory_utilization": service.gpu_memory_utilization,
             "memory_bytes": device.memory_bytes,
         }
-        in_pieces = pieces(service.engine, service.release, device.gpu)
+        in_pieces = pieces(service)
         apart = unfused(service, self.scope["all_reduces"])
         slower = slower_prompts(service, self.scope["scaled_inputs"])
         in_graphs = graphed(service)
@@ -121,6 +128,9 @@ class Replica:
         )
         kind = traits(model, division) | {"unfused": bool(apart), "slower": bool(slower)}
         self.decode = step("decode", **kind, pieced=bool(in_pieces))
+        self.graph_sizes = all_places(service)
+        if in_pieces and self.graph_sizes:
+            self.decode = by_size(self.decode, self.graph_sizes)
         self.prefill = step("prefill", **kind, graphed=bool(in_graphs))
         self.memory = memory(
             moe=self.moe,
@@ -158,6 +168,8 @@ class Replica:
             self.latency, self.running = declared.bursting(OPEN), declared.CROWDED
         if self.staged:
             self.running = declared.of_each_stage(self.running)
+        if self.service.random and (sizes := whole_steps(self.service)):
+            self.running = in_sizes(self.running, sizes)
         asked = (*(name for name, _ in self.service.limits), *self.service.shown)
         if self.service.random and asked:
             self.latency = with_statistics(self.latency, asked, bursts=self.bursts)
@@ -298,7 +310,7 @@ class Replica:
         if self.bursts:
             scope["closed_rate"] = self.times(sequences)["closed_rate"]
         scope = self.running(scope)
-        scope["running"] = scope["max_num_seqs"]
+        scope["running"] = scope.get("running_requests", scope["max_num_seqs"])
         if self.max_num_seqs is not None:
             scope["max_num_seqs"] = self.max_num_seqs
         scope = self.step(scope)

@@ -121,8 +121,10 @@ def _pieces(names: frozenset[str]) -> Sheet:
     """A graph that leaves attention out: the host starts it and the pieces between, while the GPU
     computes."""
     return sheet(f"""
-        pieces_seconds: s = {_split(names)} * piece_seconds + sequences * sequence_overhead
-            # for which the host starts the pieces of its graph
+        beyond_whole: 1 = min(1, max(sequences - whole_sequences, 0))
+            # 1 of a step of more requests than the largest one that is one CUDA graph
+        pieces_seconds: s = beyond_whole * {_split(names)} * piece_seconds
+            + sequences * sequence_overhead  # for which the host starts the pieces of its graph
         seconds: s = max(work_seconds + overhead_seconds, pieces_seconds)  # one step
     """)
 
