@@ -221,8 +221,9 @@ class Points:
 
     def times(
         self, constants: Constants, at: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-        """Time per output token, prefill work, prefill with overhead, work of a full step."""
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        """Time per output token; a prefill's work, the same with overhead, and as the host lets it
+        be; the work of a full step."""
         amd = self.amd[at]
         of_amd = {name: constants.get(("amd", name), 1.0) for name in KERNELS}
         factors = np.array([constants[n] * np.where(amd, own, 1.0) for n, own in of_amd.items()]).T
@@ -260,7 +261,8 @@ class Points:
         own = own + constants["latent_overhead"] * self.latent[at] * counts[0]
         own = own + slower * constants["unfused_seconds"] * self.unfused[at]
         host = each["sequence_overhead"] * counts[3]
-        decode, prefill = works[0] + own, np.maximum(works[1] + own - host, launch)
+        busy = works[1] + own - host
+        decode, prefill = works[0] + own, np.maximum(busy, launch)
         decode = np.maximum(decode, self.pieced[at] * started + host)
         longer = together * np.maximum(launch - decode, 0)
         beside = engine["interference"] * np.where(amd, constants["amd", "interference"], 1.0)
@@ -269,7 +271,7 @@ class Points:
         output = self.output[at]
         excess = stall + output * decode - prefill  # as `latency.TOKEN` of the sizing solves it
         token = (excess + np.sqrt(excess**2 + 4 * output * decode * prefill)) / (2 * output)
-        return token, works[1], prefill, works[2]
+        return token, works[1], busy, prefill, works[2]
 
 
 def fit_tokens(points: Points, at: np.ndarray) -> Constants:
@@ -288,7 +290,7 @@ def first_token(
     points: Points, constants: Constants, first: Mapping[str, float], at: np.ndarray
 ) -> np.ndarray:
     """Mean TTFT of a closed loop, which starts with a burst of all its requests."""
-    token, work, prefill, full = points.times(constants, at)
+    token, work, busy, prefill, full = points.times(constants, at)
     contended = 1 - 1 / np.maximum(points.batch[at], 1)
     many = np.maximum(points.batch[at], 1)
     grown = first["settled"] * many / (many + first["gathering"])
@@ -297,7 +299,7 @@ def first_token(
     others = others + part * first["first_sequence_overhead"] * points.batch[at]
     others = others + np.maximum(part * first["first_step_factor"], HALF_A_STEP) * token
     routing = np.where(points.dense[at], 1.0, first["prompt_routing"])
-    prompt = prefill + (routing - 1) * work
+    prompt = np.maximum(prefill, busy + (routing - 1) * work)
     work, full = routing * work, routing * full
     prompts, crowd = points.step_prompts[at], np.maximum(points.stalled[at], 1)
     together = np.minimum(crowd, prompts)

@@ -165,6 +165,7 @@ class EvidenceTimes:
         scope = self._first_inputs | {
             "prefill_seconds": prompt["seconds"],
             "prefill_work_seconds": prompt["work_seconds"],
+            "prefill_overhead_seconds": prompt["overhead_seconds"],
             "sequences": float(sequences),
         }
         return self._first(scope)["first_token_seconds"]

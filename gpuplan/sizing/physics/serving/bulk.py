@@ -86,6 +86,7 @@ def _evaluated(group: Sequence[Replica], points: Mapping[str, Array]) -> dict[st
         done = one.prefill.over(prefill_scope(scope, prompt, 1.0))
         scope[f"{prefix}prefill_seconds"] = done["seconds"]
         scope[f"{prefix}prefill_work_seconds"] = done["work_seconds"]
+        scope[f"{prefix}prefill_overhead_seconds"] = done["overhead_seconds"]
         scope[f"{prefix}prefill_launch_seconds"] = done["launch_seconds"]
     sequences = scope["sequences"]
     steps = dict[str, Any]()

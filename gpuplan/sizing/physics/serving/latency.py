@@ -47,8 +47,10 @@ TOKEN = sheet("""
 # load. Of a service, whose requests come at random, `contended_prefill` is 0: its queue is
 # modelled.
 PROMPT = sheet("""
-    prompt_seconds: s = prefill_seconds + (prompt_routing - 1) * prefill_work_seconds
-        # prompts of a mixture are routed less evenly than the tokens its kernels are measured on
+    prompt_seconds: s = max(prefill_seconds,
+        prompt_routing * prefill_work_seconds + prefill_overhead_seconds)
+        # prompts of a mixture are routed less evenly than the tokens its kernels are measured on,
+        # which nobody sees where the host is still starting kernels
 """)
 _CONTENDED = (
     sheet("""

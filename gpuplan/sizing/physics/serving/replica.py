@@ -182,6 +182,7 @@ class Replica:
             done = self.prefill(prefill_scope(base, prompt, 1.0))
             base[f"{name}prefill_seconds"] = done["seconds"]
             base[f"{name}prefill_work_seconds"] = done["work_seconds"]
+            base[f"{name}prefill_overhead_seconds"] = done["overhead_seconds"]
             base[f"{name}prefill_launch_seconds"] = done["launch_seconds"]
             base[f"{name}prefill_roofline_seconds"] = done["roofline_seconds"]
         if self.service.start != NO_START:
@@ -368,6 +369,7 @@ class Replica:
             done = self.prefill.record(ledger, prefill_scope(scope, prompt, ONE), f"{prefix}.")
             scope[f"{prefix}_seconds"] = done["seconds"]
             scope[f"{prefix}_work_seconds"] = done["work_seconds"]
+            scope[f"{prefix}_overhead_seconds"] = done["overhead_seconds"]
             scope[f"{prefix}_launch_seconds"] = done["launch_seconds"]
         cited = f"90 % interval of {self.token.anchors.source}, {self.basis}"
         confidence = self.service.confidence
