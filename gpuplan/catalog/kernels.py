@@ -17,6 +17,7 @@ from gpuplan.frozen import record
 
 KERNELS = Path(__file__).with_name("kernels.json")
 Release = tuple[int, ...]
+ROUNDED = 8  # requests: so far apart are sizes that hold whole ones, however many tokens each has
 
 
 @record
@@ -80,6 +81,13 @@ class Whole:
         least = max(sequences, 1)
         apart = next(apart for first, apart in reversed(self.sizes) if first <= least)
         return least // apart * apart
+
+    def drafting(self, tokens: int) -> Whole:
+        """The same of requests that each take so many `tokens` of a step, to whose multiples the
+        engine rounds sizes: it leaves those of eight requests and more where they are."""
+        sizes = [(first, apart) for first, apart in self.sizes if apart >= ROUNDED]
+        fewer = [(max(1, first // (tokens * apart)) * apart, apart) for first, apart in sizes[1:]]
+        return Whole(since=self.since, sizes=((1, ROUNDED), *fewer))
 
 
 @record

@@ -16,8 +16,8 @@ WIDTHS: dict[str, dict[str, tuple[Ends, Ends, Ends]]] = {
         "usual settings, amd": ((-1.042, 1.042), (-0.7881, 0.7881), (-1.137, 1.137)),
     },
     "time_to_first_token": {
-        "usual settings, dense": ((-1.0, 1.0), (-0.7088, 0.7088), (-0.7717, 0.7717)),
-        "usual settings, mixture": ((-1.042, 1.042), (-0.9758, 0.9758), (-1.107, 1.107)),
-        "usual settings, amd": ((-1.479, 1.479), (-1.491, 1.491), (-1.66, 1.66)),
+        "usual settings, dense": ((-1.011, 1.011), (-0.7096, 0.7096), (-0.7768, 0.7768)),
+        "usual settings, mixture": ((-1.055, 1.055), (-0.9792, 0.9792), (-1.094, 1.094)),
+        "usual settings, amd": ((-1.554, 1.554), (-1.573, 1.573), (-1.721, 1.721)),
     },
 }

@@ -59,17 +59,26 @@ def test_a_step_of_more_than_the_largest_whole_graph_is_in_pieces(told: int, who
 
 @pytest.mark.parametrize(
     ("engine", "release", "changes"),
-    [
-        ("sglang", "0.5.16", {}),
-        ("vllm", "0.27.1", {"division": Division(pipeline_stages=2)}),
-        ("vllm", "0.27.1", {"declared": Declared(draft_tokens=constant(2, "1", "test"))}),
-    ],
+    [("sglang", "0.5.16", {}), ("vllm", "0.27.1", {"division": Division(pipeline_stages=2)})],
 )
 def test_where_other_numbers_decide_none_is_reckoned(
     engine: str, release: str, changes: dict[str, Any]
 ) -> None:
     service = asked(engine, release, max_num_seqs=7.0, **changes)
     assert (pieces(service), whole_steps(service) is None) == ({}, True)
+
+
+@pytest.mark.parametrize("tokens", [2, 3, 4, 5, 6])
+def test_requests_that_draft_fill_a_graph_too(tokens: int) -> None:
+    """Of the engine's sizes, each rounded up to whole requests (vllm/config/compilation.py,
+    adjust_cudagraph_sizes_for_spec_decode), each that a service takes is one."""
+    usual = [1, 2, 4, *range(8, 256, 8), *range(256, 513, 16)]
+    captured = {-(-size // tokens) * tokens for size in usual}
+    declared = Declared(draft_tokens=constant(tokens - 1, "1", "test"))
+    made = Replica(asked("vllm", "0.27.1", declared=declared))
+    taken = {made.needs(n / 2)["max_num_seqs"] for n in range(1, 2 * 512 // tokens - 80)}
+    assert {most * tokens for most in taken if most * tokens <= 512} <= captured
+    assert len(taken) > 5
 
 
 @pytest.mark.parametrize(("release", "apart"), [("0.10.2", 1), ("0.11.0", 8), ("0.27.1", 16)])

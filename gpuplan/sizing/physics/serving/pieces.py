@@ -40,16 +40,17 @@ def pieces(service: Service) -> Scope:
     if all_places(service):
         return each
     sizes, told = whole_steps(service), _told(service)
-    if sizes is None or told is None:
-        return {}
+    if sizes is None or told is None or service.declared.draft_tokens is not None:
+        return {}  # of drafts, a step has more tokens than requests
     whole = sizes.below(min(told, row.most(told)))
     return {} if whole == told else each | {"whole_sequences": constant(whole, "1", cited)}
 
 
 def all_places(service: Service) -> Whole | None:
     """The sizes of whole graphs of a batch that is to say how many requests it takes."""
-    batch = not service.random and service.start == NO_START and _told(service) is None
-    return whole_steps(service) if batch else None
+    if service.random or service.start != NO_START or _told(service) is not None:
+        return None
+    return None if service.declared.draft_tokens is not None else whole_steps(service)
 
 
 @cache
@@ -82,10 +83,11 @@ def graphed(service: Service) -> Scope:
 
 def whole_steps(service: Service) -> Whole | None:
     """Of how many requests a step that only decodes is one graph, where that depends on how many
-    the server takes at once; None where it does not, or other sizes of it decide: of a pipeline,
-    each of whose batches is a part of them, and of drafts."""
-    known, release = _kernels(service)
-    return None if known is None or _several(service) else known.whole(release)
+    the server takes at once; None where it does not, and of a pipeline, each of whose batches is a
+    part of them."""
+    (known, release), drafts = _kernels(service), service.declared.draft_tokens
+    sizes = known.whole(release) if known and service.division.pipeline_stages == 1 else None
+    return sizes.drafting(round(drafts.value) + 1) if sizes and drafts else sizes
 
 
 @cache
@@ -100,7 +102,7 @@ def in_sizes(running: Sheet, sizes: Whole) -> Sheet:
 
 
 def _apart(requests: str, sizes: Whole) -> Sheet:
-    apart = "1"
+    apart = str(sizes.sizes[0][1])
     for (_, before), (first, after) in itertools.pairwise(sizes.sizes):
         apart += f" + {after - before} * min(1, max({requests} - {first - 1}, 0))"
     return sheet(f"""
@@ -116,11 +118,6 @@ def _kernels(service: Service) -> tuple[EngineKernels | None, Release]:
 
 def _told(service: Service) -> float | None:
     return service.max_num_seqs if service.admitted is None else service.admitted
-
-
-def _several(service: Service) -> bool:
-    """Whether a step has several tokens of a request, or a part of the requests."""
-    return service.division.pipeline_stages > 1 or service.declared.draft_tokens is not None
 
 
 def _is_of(row: Graphed, service: Service) -> bool:
