@@ -7,6 +7,7 @@ of the engines' own command lines: vLLM 0.27, SGLang 0.5.16, vLLM-Omni 0.14, TEI
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterator
 
 from gpuplan.engines import drafts, pooling, weights
@@ -111,8 +112,10 @@ def sglang(workload: Workload) -> Iterator[Argument]:
     yield Because(places, _cache(workload) + shared)
     numbers = release_numbers(workload.engine.version)
     graphs = GRAPHS_BEFORE if numbers and numbers < GRAPHS_SINCE else GRAPHS
-    # Groups are told apart here: each has graphs of its own requests.
-    yield Because(flag(graphs, serving.max_num_seqs), "every step that only decodes is a graph")
+    # Of one group, whose ranks share its requests evenly in a graph.
+    apart = parallel.tensor_parallel_size if attention_data_parallel else 1
+    captured = math.ceil(serving.max_num_seqs / apart) * apart
+    yield Because(flag(graphs, captured), "every step that only decodes is a graph")
     yield flag("chunked-prefill-size", serving.max_num_batched_tokens * groups)
     yield Because(flag("mem-fraction-static", serving.gpu_memory_utilization), _share(workload))
     yield flag("kv-cache-dtype", {"fp8": "fp8_e4m3"}.get(serving.kv_cache_dtype, "auto"))

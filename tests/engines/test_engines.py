@@ -140,6 +140,16 @@ def test_sglangs_graphs_are_of_all_requests_that_it_takes(release: str, flag: st
     assert f"{flag}={work.serving.max_num_seqs}" in texts(launch_of(made))
 
 
+def test_the_ranks_of_a_group_of_sglang_share_a_graph_evenly() -> None:
+    """It leaves out sizes that are no multiple of its ranks (get_batch_sizes_to_capture)."""
+    work = sglang_plan().workloads[0]
+    assert work.serving is not None
+    sizes = Parallelism(tensor_parallel_size=2, data_parallel_size=2, expert_parallel_size=4)
+    odd = replace(work, parallelism=sizes, serving=replace(work.serving, max_num_seqs=33))
+    assert "--cuda-graph-max-bs-decode=34" in texts(launch_of(odd))
+    assert "--max-running-requests=66" in texts(launch_of(odd))
+
+
 def test_what_no_engine_can_start_is_said() -> None:
     (work,) = serving_plan().workloads
     unknown = start(replace(work, engine=replace(work.engine, name="ollama")), "first-host")
