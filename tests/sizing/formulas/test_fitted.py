@@ -85,7 +85,7 @@ def test_an_idle_server_answers_in_milliseconds_and_a_busy_one_takes_longer(engi
     assert 0 < first["first_sequence_overhead"] < 0.002
     assert 0.6 < first["burst_factor"] < 1.5  # of prompts that fill the steps of a burst
     assert 0.5 < first["line_steps"] < 2.5  # the one that runs, and a prompt
-    assert 1 < first["prompt_routing"] < 1.5  # by how much uneven routing is slower
+    assert 1 < first["prompt_routing"] < 1.75  # by how much uneven routing is slower
     assert 0.5 < first["first_step_factor"] < 25  # some send ten tokens or more at a time
     assert 0 < first["settled"] < 1  # a part of an engine's own work
 
