@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
+from gpuplan.catalog.releases import minor
 from gpuplan.engines import across, arguments, tensorrt, triton, weights
 from gpuplan.engines.container import listening_port
 from gpuplan.engines.launch import Argument, Indexed, Launch
-from gpuplan.engines.releases import minor
 from gpuplan.plan.model import Engine, Workload, record
 
 HEALTH = "/health"

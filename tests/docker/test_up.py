@@ -129,7 +129,14 @@ def works(project: Project, container: str, words: list[str]) -> bool:
 
 def test_containers_have_what_the_plan_says(project: Project) -> None:
     run = project.client.podman
-    seen = run("exec", "box-chat-0-1", "python3", "-c", SEEN).splitlines()
+    seen: list[str] = []
+
+    def asked() -> list[str]:
+        """Of a busy machine, a short process may be gone before what it said is read."""
+        seen[:] = run("exec", "box-chat-0-1", "python3", "-c", SEEN).splitlines()
+        return seen
+
+    podman.wait_for(asked)
     assert seen[0] == "hf_of_a_test"
     assert seen[1:4] == ["b", 'a $HOME "quoted" # text', "[0]"]
     assert int(seen[4]) > 2**30, "shared memory"
