@@ -10,10 +10,10 @@ import json
 import math
 from collections.abc import Iterator
 
-from gpuplan.catalog.releases import release_numbers
 from gpuplan.engines import drafts, pooling, weights
 from gpuplan.engines.launch import Argument
 from gpuplan.plan.model import ModelRef, Workload
+from gpuplan.releases import release_numbers
 from gpuplan.render.commented import Because
 from gpuplan.units import format_bytes
 

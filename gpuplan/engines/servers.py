@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from gpuplan.catalog.releases import minor
 from gpuplan.engines import across, arguments, tensorrt, triton, weights
 from gpuplan.engines.container import listening_port
 from gpuplan.engines.launch import Argument, Indexed, Launch
 from gpuplan.plan.model import Engine, Workload, record
+from gpuplan.releases import minor
 
 HEALTH = "/health"
 

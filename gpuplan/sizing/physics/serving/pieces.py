@@ -12,7 +12,7 @@ import itertools
 from functools import cache
 
 from gpuplan.catalog.kernels import EngineKernels, Graphed, Release, Whole, engine_kernels
-from gpuplan.catalog.releases import release_numbers
+from gpuplan.releases import release_numbers
 from gpuplan.sizing.data import serving as calibration
 from gpuplan.sizing.evidence.formula import Formula, constant
 from gpuplan.sizing.evidence.sheet import Scope, Sheet, sheet

@@ -11,7 +11,7 @@ GPUs is one exchange more in each layer.
 from __future__ import annotations
 
 from gpuplan.catalog.kernels import EngineKernels, engine_kernels
-from gpuplan.catalog.releases import release_numbers
+from gpuplan.releases import release_numbers
 from gpuplan.sizing.calibration.served import TUNED
 from gpuplan.sizing.data import serving as calibration
 from gpuplan.sizing.evidence.formula import Quantity, constant
