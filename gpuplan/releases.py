@@ -16,3 +16,8 @@ def release_numbers(version: str) -> tuple[int, ...] | None:
     number."""
     numbers = re.match(r"v?(\d+)\.(\d+)(?:\.(\d+))?", version)
     return tuple(int(n) for n in numbers.groups() if n) if numbers else None
+
+
+def stated(version: str) -> tuple[int, ...]:
+    """All numbers of a release that has nothing else, as the catalogue writes them."""
+    return tuple(map(int, version.split(".")))

@@ -14,6 +14,7 @@ from typing import Any
 
 from gpuplan.catalog.model import Gpu
 from gpuplan.frozen import record
+from gpuplan.releases import stated
 
 KERNELS = Path(__file__).with_name("kernels.json")
 Release = tuple[int, ...]
@@ -64,8 +65,11 @@ class Launched:
     until: Release
     vendor: str | None
 
+    def on(self, gpu: Gpu) -> bool:
+        return self.vendor in (None, gpu.vendor)
+
     def covers(self, release: Release, gpu: Gpu) -> bool:
-        return self.since <= release < self.until and self.vendor in (None, gpu.vendor)
+        return self.since <= release < self.until and self.on(gpu)
 
 
 @record
@@ -142,10 +146,6 @@ class EngineKernels:
         return listed and max(first, listed)
 
 
-def _release(text: str) -> Release:
-    return tuple(map(int, text.split(".")))
-
-
 def kernel_facts() -> list[tuple[str, str, str, str, str]]:
     """What stands in the files, a row each: of whom, the fact, from which release on, of which GPUs
     and models and how much, and its source with the day when it was read."""
@@ -182,13 +182,13 @@ def engine_kernels(engine: str) -> EngineKernels | None:
 
 def _engine(entry: dict[str, Any]) -> EngineKernels:
     listed = entry.get("fused_models")
-    by_capability = {row["capability"]: _release(row["since"]) for row in entry["fused_exchanges"]}
+    by_capability = {row["capability"]: stated(row["since"]) for row in entry["fused_exchanges"]}
     return EngineKernels(
         unnamed_release=_since(entry, "unnamed_release"),
         fused_exchanges=tuple(sorted(by_capability.items(), key=lambda row: -len(row[0]))),
         fused_models=None
         if listed is None
-        else {model: _release(row["since"]) for row in listed for model in row["models"]},
+        else {model: stated(row["since"]) for row in listed for model in row["models"]},
         fused_beside_data_parallelism=_since(entry, "fused_beside_data_parallelism"),
         recipes=tuple(
             Recipe(
@@ -207,7 +207,7 @@ def _engine(entry: dict[str, Any]) -> EngineKernels:
         launched_attention=_launched(entry.get("launched_attention")),
         graphed_steps=tuple(
             Graphed(
-                since=_release(row["since"]),
+                since=stated(row["since"]),
                 models=tuple(row.get("models", ())),
                 vendor=row.get("vendor"),
                 undivided=row.get("undivided", False),
@@ -218,7 +218,7 @@ def _engine(entry: dict[str, Any]) -> EngineKernels:
         ),
         whole_steps=tuple(
             Whole(
-                since=_release(row["since"]),
+                since=stated(row["since"]),
                 sizes=tuple(sorted((int(n), apart) for n, apart in row["sizes_from"].items())),
             )
             for row in entry["whole_steps"]
@@ -229,12 +229,12 @@ def _engine(entry: dict[str, Any]) -> EngineKernels:
 def _launched(row: dict[str, Any] | None) -> Launched | None:
     if row is None:
         return None
-    since, until = (_release(row[name]) for name in ("since", "until"))
+    since, until = (stated(row[name]) for name in ("since", "until"))
     return Launched(since=since, until=until, vendor=row.get("vendor"))
 
 
 def _since(entry: dict[str, Any], name: str) -> Release | None:
-    return _release(entry[name]["since"]) if name in entry else None
+    return stated(entry[name]["since"]) if name in entry else None
 
 
 def tuned_products(gpu: Gpu, architecture: str, hidden_size: int) -> bool:

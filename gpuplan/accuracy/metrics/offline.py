@@ -7,7 +7,6 @@ gptSessionBenchmark, releases of 2023 and 2024 (`protocols/session.py`).
 
 from __future__ import annotations
 
-import re
 from math import dist
 
 from gpuplan.accuracy.data.offline import CONSTANTS
@@ -18,6 +17,7 @@ from gpuplan.accuracy.protocols.ranks import Numbers, Runner, runner
 from gpuplan.accuracy.reckon import Prior, Reckoned
 from gpuplan.models.identity import identity
 from gpuplan.models.model import Transformer
+from gpuplan.releases import minor
 from gpuplan.sizing.calibration.anchors import Features, Term
 from gpuplan.sizing.calibration.gaussian import log2
 from gpuplan.sizing.physics.serving.service import Division
@@ -151,9 +151,8 @@ def _attention_parallel(case: Case) -> bool:
     return case.row["batch"].strip() == "max" and _release(case) >= (1, 0)
 
 
-def _release(case: Case) -> tuple[int, int]:
-    named = re.match(r"(\d+)\.(\d+)", case.row["engine"].partition(" ")[2])
-    return (int(named[1]), int(named[2])) if named else UNNAMED
+def _release(case: Case) -> tuple[int, ...]:
+    return minor(case.row["engine"].partition(" ")[2]) or UNNAMED
 
 
 def features(case: Case, on: Runner) -> Features:

@@ -18,7 +18,7 @@ from dataclasses import replace
 from functools import cache
 
 from gpuplan.accuracy.protocols.ranks import Numbers, Runner, Same, decode, prefill
-from gpuplan.accuracy.protocols.throughput import Pace
+from gpuplan.accuracy.protocols.throughput import Pace, paced
 from gpuplan.models.model import Transformer
 from gpuplan.sizing.evidence.formula import Formula
 from gpuplan.sizing.evidence.sheet import Sheet
@@ -103,14 +103,7 @@ def static(
             "decode_roofline": sum(step["roofline_seconds"] for step in steps) / len(steps),
         }
     )
-    return Pace(
-        rate=values["rate"],
-        best=values["best_rate"],
-        token_seconds=values["decode_seconds"],
-        prompt_seconds=values["prompt_seconds"],
-        sequences=batch,
-        division=runner.division,
-    )
+    return paced(runner, values | {"token_seconds": values["decode_seconds"]}, batch)
 
 
 def first_token(runner: Runner, constants: Numbers, prompt: float) -> tuple[float, float]:

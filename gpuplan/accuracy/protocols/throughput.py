@@ -209,12 +209,17 @@ def _queued(
             "decode_roofline": step["roofline_seconds"],
         }
     )
+    return paced(runner, values, load)
+
+
+def paced(runner: Runner, values: Numbers, sequences: float) -> Pace:
+    """What a sheet of rates says of so many sequences."""
     return Pace(
         rate=values["rate"],
         best=values["best_rate"],
         token_seconds=values["token_seconds"],
         prompt_seconds=values["prompt_seconds"],
-        sequences=load,
+        sequences=sequences,
         division=runner.division,
     )
 

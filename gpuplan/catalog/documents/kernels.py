@@ -9,6 +9,7 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, model_validator
 
 from gpuplan.catalog.documents.base import Count, File, Strict, unique
+from gpuplan.releases import stated
 
 Release = Annotated[str, Field(pattern=r"^[0-9]+\.[0-9]+(\.[0-9]+)?$")]
 Capability = Annotated[str, Field(pattern=r"^[0-9]+\.[0-9]?$")]
@@ -165,10 +166,6 @@ class KernelsFile(File):
         unique("model", (m for row in self.fused_models or () for m in row.models))
         unique("architecture", (row.architecture for row in self.tuned_products))
         launched = self.launched_attention
-        if launched and not _numbers(launched.since) < _numbers(launched.until):
+        if launched and not stated(launched.since) < stated(launched.until):
             raise ValueError("launched_attention ends before it begins")
         return self
-
-
-def _numbers(release: str) -> tuple[int, ...]:
-    return tuple(map(int, release.split(".")))

@@ -23,15 +23,9 @@ def pieces(service: Service) -> Scope:
     """What the host takes for a layer of a decode step that is in pieces, and of how many requests
     those are that are not, where that is told; {} where none is, and of a release that is no
     number. A service that says itself how many it takes says a number that is a whole graph."""
-    (known, release), gpu = _kernels(service), service.device.gpu
+    (known, release), row, gpu = _kernels(service), _graphed(service), service.device.gpu
     launched = known.launched_attention if known else None
-    row = known.graphed(release, service.model.architecture) if known else None
-    if (
-        known is None
-        or launched is None
-        or row is None
-        or launched.vendor not in (None, gpu.vendor)
-    ):
+    if launched is None or row is None or not launched.on(gpu):
         return {}
     each = {"piece_seconds": constant(calibration.PIECE_SECONDS, "s", calibration.SOURCE)}
     cited = f"largest step that is one CUDA graph, {service.engine} {service.release}"
@@ -39,18 +33,17 @@ def pieces(service: Service) -> Scope:
         return each | {"whole_sequences": constant(0, "1", cited)}
     if all_places(service):
         return each
-    sizes, told = whole_steps(service), _told(service)
-    if sizes is None or told is None or service.declared.draft_tokens is not None:
-        return {}  # of drafts, a step has more tokens than requests
+    sizes, told = _undrafted(service), _told(service)
+    if sizes is None or told is None:
+        return {}
     whole = sizes.below(min(told, row.most(told)))
     return {} if whole == told else each | {"whole_sequences": constant(whole, "1", cited)}
 
 
 def all_places(service: Service) -> Whole | None:
     """The sizes of whole graphs of a batch that is to say how many requests it takes."""
-    if service.random or service.start != NO_START or _told(service) is not None:
-        return None
-    return None if service.declared.draft_tokens is not None else whole_steps(service)
+    batch = not service.random and service.start == NO_START and _told(service) is None
+    return _undrafted(service) if batch else None
 
 
 @cache
@@ -69,8 +62,7 @@ def graphed(service: Service) -> Scope:
     """Up to how many tokens a step with a prompt is graphs, and what the host takes for a layer of
     it; {} where it starts each kernel. A plan, which says itself how many sequences its server
     takes, has them only where those are given: it does not know yet how many it will say."""
-    (known, release), told = _kernels(service), _told(service)
-    row = known.graphed(release, service.model.architecture) if known else None
+    row, told = _graphed(service), _told(service)
     planned = told is None and service.start == NO_START
     if row is None or not _is_of(row, service) or (planned and row.tokens_each is not None):
         return {}
@@ -88,6 +80,11 @@ def whole_steps(service: Service) -> Whole | None:
     (known, release), drafts = _kernels(service), service.declared.draft_tokens
     sizes = known.whole(release) if known and service.division.pipeline_stages == 1 else None
     return sizes.drafting(round(drafts.value) + 1) if sizes and drafts else sizes
+
+
+def _undrafted(service: Service) -> Whole | None:
+    """The same where a step has one token of a request."""
+    return None if service.declared.draft_tokens is not None else whole_steps(service)
 
 
 @cache
@@ -114,6 +111,12 @@ def _kernels(service: Service) -> tuple[EngineKernels | None, Release]:
     """Those of its engine, None of a release that is no number."""
     release = release_numbers(service.release)
     return (engine_kernels(service.engine), release) if release else (None, ())
+
+
+def _graphed(service: Service) -> Graphed | None:
+    """How its engine records steps of its model; None of one that starts each kernel."""
+    known, release = _kernels(service)
+    return known.graphed(release, service.model.architecture) if known else None
 
 
 def _told(service: Service) -> float | None:
