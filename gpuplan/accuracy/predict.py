@@ -76,12 +76,17 @@ PREDICTORS: dict[str, Predictor] = {
     "peak_gpu_memory_train": training_memory.training,
     "peak_gpu_memory_inference": memory.generation,
     "kv_cache_tokens": serving_memory.cache_tokens,
+    "kv_cache_memory": serving_memory.cache_memory,
     "weights_gpu_memory": serving_memory.weights,
+    "activation_memory": serving_memory.work_space,
 }
 # What `compile` sizes with, and predicts these metrics, in most of their settings: see `rests`.
 PLANNED: dict[str, Callable[..., object]] = {
     **dict.fromkeys(("tpot", "ttft"), Replica.times),
-    **dict.fromkeys(("kv_cache_tokens", "weights_gpu_memory"), Replica.needs),
+    **dict.fromkeys(
+        ("kv_cache_tokens", "kv_cache_memory", "weights_gpu_memory", "activation_memory"),
+        Replica.needs,
+    ),
     **dict.fromkeys(rates.METRICS, Run.at),
     "peak_gpu_memory_train": Run.needs,
     **dict.fromkeys(("image_latency", "video_latency"), Pipeline.at),

@@ -80,7 +80,10 @@ ROWS = {
     "input_tokens_per_s": READ,
     "images_per_s": LOOKED,
     **dict.fromkeys(("tpot", "ttft"), SERVED),
-    **dict.fromkeys(("kv_cache_tokens", "weights_gpu_memory"), SERVED | {"unit": "GB per GPU"}),
+    **dict.fromkeys(
+        ("kv_cache_tokens", "kv_cache_memory", "weights_gpu_memory", "activation_memory"),
+        SERVED | {"unit": "GB per GPU"},
+    ),
     **dict.fromkeys(
         (
             "step_time",
