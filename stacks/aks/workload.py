@@ -143,7 +143,7 @@ k8s.apps.v1.Deployment(
                             # requests at once; their KV cache takes 19 GiB of a GPU
                             "--max-num-seqs=144",
                             "--max-num-batched-tokens=3072",
-                            # 72 GiB of 80 GiB
+                            # 71.6 GiB of 80 GiB
                             "--gpu-memory-utilization=0.9",
                             "--kv-cache-dtype=auto",
                             # an answer of 600 tokens, as 95 % are at most, is finished; 30 s are

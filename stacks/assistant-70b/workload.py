@@ -138,7 +138,7 @@ k8s.apps.v1.Deployment(
                             # requests at once; their KV cache takes 16.7 GiB of a GPU
                             "--max-num-seqs=56",
                             "--max-num-batched-tokens=8192",
-                            # 71.7 GiB of 79.6 GiB
+                            # 71.3 GiB of 79.6 GiB
                             "--gpu-memory-utilization=0.9",
                             "--kv-cache-dtype=auto",
                             # an answer of 800 tokens, as 95 % are at most, is finished

@@ -625,7 +625,7 @@ k8s.apps.v1.Deployment(
                             # requests at once; their KV cache takes 9.59 GiB of a GPU
                             "--max-num-seqs=80",
                             "--max-num-batched-tokens=8192",
-                            # 71.7 GiB of 79.6 GiB
+                            # 71.3 GiB of 79.6 GiB
                             "--gpu-memory-utilization=0.9",
                             "--kv-cache-dtype=auto",
                             # an answer of 400 tokens, as 95 % are at most, is finished; 30 s are

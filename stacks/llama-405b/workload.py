@@ -149,10 +149,10 @@ k8s.apiextensions.CustomResource(
                                 "--tensor-parallel-size=4",
                                 "--pipeline-parallel-size=2",
                                 "--max-model-len=20480",
-                                # requests at once; their KV cache takes 19.3 GiB of a GPU
-                                "--max-num-seqs=72",
+                                # requests at once; their KV cache takes 17.8 GiB of a GPU
+                                "--max-num-seqs=66",
                                 "--max-num-batched-tokens=9216",
-                                # 71.7 GiB of 79.6 GiB
+                                # 71.3 GiB of 79.6 GiB
                                 "--gpu-memory-utilization=0.9",
                                 "--kv-cache-dtype=auto",
                                 "--distributed-executor-backend=mp",
@@ -292,10 +292,10 @@ k8s.apiextensions.CustomResource(
                                 "--tensor-parallel-size=4",
                                 "--pipeline-parallel-size=2",
                                 "--max-model-len=20480",
-                                # requests at once; their KV cache takes 19.3 GiB of a GPU
-                                "--max-num-seqs=72",
+                                # requests at once; their KV cache takes 17.8 GiB of a GPU
+                                "--max-num-seqs=66",
                                 "--max-num-batched-tokens=9216",
-                                # 71.7 GiB of 79.6 GiB
+                                # 71.3 GiB of 79.6 GiB
                                 "--gpu-memory-utilization=0.9",
                                 "--kv-cache-dtype=auto",
                                 "--distributed-executor-backend=mp",

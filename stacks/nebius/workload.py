@@ -127,7 +127,7 @@ k8s.apps.v1.Deployment(
                             # requests at once; their KV cache takes 34.8 GiB of a GPU
                             "--max-num-seqs=272",
                             "--max-num-batched-tokens=8192",
-                            # 71.7 GiB of 79.6 GiB
+                            # 71.3 GiB of 79.6 GiB
                             "--gpu-memory-utilization=0.9",
                             "--kv-cache-dtype=auto",
                             # an answer of 600 tokens, as 95 % are at most, is finished; 30 s are

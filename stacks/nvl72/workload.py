@@ -165,7 +165,7 @@ k8s.apiextensions.CustomResource(
                                 # requests at once; their KV cache takes 12.5 GiB of a GPU
                                 "--max-num-seqs=48",
                                 "--max-num-batched-tokens=9216",
-                                # 167 GiB of 185 GiB
+                                # 166 GiB of 185 GiB
                                 "--gpu-memory-utilization=0.9",
                                 "--kv-cache-dtype=auto",
                                 "--distributed-executor-backend=mp",
@@ -305,7 +305,7 @@ k8s.apiextensions.CustomResource(
                                 # requests at once; their KV cache takes 12.5 GiB of a GPU
                                 "--max-num-seqs=48",
                                 "--max-num-batched-tokens=9216",
-                                # 167 GiB of 185 GiB
+                                # 166 GiB of 185 GiB
                                 "--gpu-memory-utilization=0.9",
                                 "--kv-cache-dtype=auto",
                                 "--distributed-executor-backend=mp",

@@ -434,7 +434,7 @@ k8s.apps.v1.StatefulSet(
                             # requests at once; their KV cache takes 5.45 GiB of a GPU
                             "--max-num-seqs=80",
                             "--max-num-batched-tokens=3072",
-                            # 20.1 GiB of 22.4 GiB
+                            # 19.7 GiB of 22.4 GiB
                             "--gpu-memory-utilization=0.9",
                             "--kv-cache-dtype=auto",
                             # an answer of 600 tokens, as 95 % are at most, is finished; 30 s are

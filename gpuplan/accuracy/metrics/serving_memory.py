@@ -22,10 +22,10 @@ from gpuplan.sizing.physics.serving.replica import Replica
 from gpuplan.sizing.physics.serving.scopes import formats
 from gpuplan.sizing.physics.serving.service import Division
 
-ROOM_FACTORS = (
-    0.75,
-    1.25,
-)  # of what is left beside the weights: engines differ in their work space
+# 90 % of what engines print.
+WEIGHTS_FACTORS = (0.97, 1.03)
+WORK_SPACE_FACTORS = (0.9, 1.05)
+LEAST_ROOM = 0.01  # of what is expected, where all of it may be gone
 
 
 def cache_tokens(case: Case) -> Estimate | str:
@@ -35,15 +35,12 @@ def cache_tokens(case: Case) -> Estimate | str:
     if isinstance(replica, str):
         return replica
     needs = replica.needs(1.0)
-    room = _room(needs)
-    if room <= 0:
-        return "the weights leave no room for a cache"
     longest = _setting(case, "max_model_len")
     a_token = needs["kv_bytes_per_token"]
     if longest and case.row["engine"].startswith("vllm"):
         assert isinstance(case.model, Transformer)
         a_token += _windowed(case.model, needs, longest) / longest
-    return estimate(room / a_token, ROOM_FACTORS, "extrapolated")
+    return _room(needs, a_token)
 
 
 def cache_memory(case: Case) -> Estimate | str:
@@ -51,10 +48,7 @@ def cache_memory(case: Case) -> Estimate | str:
     replica = _replica(case)
     if isinstance(replica, str):
         return replica
-    room = _room(replica.needs(1.0))
-    if room <= 0:
-        return "the weights leave no room for a cache"
-    return estimate(room / in_bytes(case), ROOM_FACTORS, "extrapolated")
+    return _room(replica.needs(1.0), in_bytes(case))
 
 
 def weights(case: Case) -> Estimate | str:
@@ -64,7 +58,7 @@ def weights(case: Case) -> Estimate | str:
         return replica
     gpus = 1 if "per GPU" in case.row["unit"] else replica.service.division.gpus
     weights_bytes = gpus * replica.needs(1.0)["weights_bytes"]
-    return estimate(weights_bytes / in_bytes(case), INTERVAL, "extrapolated")
+    return estimate(weights_bytes / in_bytes(case), WEIGHTS_FACTORS, "extrapolated")
 
 
 def work_space(case: Case) -> Estimate | str:
@@ -73,12 +67,17 @@ def work_space(case: Case) -> Estimate | str:
     if isinstance(replica, str):
         return replica
     taken = replica.needs(1.0)["activations_bytes"]
-    return estimate(taken / in_bytes(case), ROOM_FACTORS, "extrapolated")
+    return estimate(taken / in_bytes(case), WORK_SPACE_FACTORS, "extrapolated")
 
 
-def _room(needs: dict[str, float]) -> float:
+def _room(needs: dict[str, float], unit: float) -> Estimate | str:
+    """What is left for a cache, in units of so many bytes: what stands beside it is uncertain."""
     beside = needs["weights_bytes"] + needs["activations_bytes"] + needs["own_bytes"]
-    return needs["usable_bytes"] - beside
+    room = needs["usable_bytes"] - beside
+    if room <= 0:
+        return "the weights leave no room for a cache"
+    more, less = ((end - 1) * beside / room for end in INTERVAL)
+    return estimate(room / unit, (max(1 - less, LEAST_ROOM), 1 - more), "extrapolated")
 
 
 def _windowed(model: Transformer, needs: dict[str, float], longest: float) -> float:

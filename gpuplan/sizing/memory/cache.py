@@ -46,12 +46,12 @@ def cache_inputs(model: Transformer) -> Mapping[str, Quantity]:
         "window_tokens": max((tokens for _, tokens in windows), default=0),
         "index_bytes": index_per_token(model),
         "state_cache_bytes": state_bytes(model),
+        "kept_parameters": model.kept_parameters,
         "tower_parameters": sum(tower.parameters for tower in model.towers),
     }
-    experts = model.experts
-    if experts:
-        width = experts.latent_size or model.hidden_size
-        numbers["routed_width"] = experts.active * width
+    experts, dense = model.experts, model.intermediate_size if model.dense_layers else 0
+    shared = experts.shared * experts.shared_intermediate_size if experts else 0
+    numbers["dense_width"] = max(dense, shared)
     units = {"index_bytes": "B", "state_cache_bytes": "B"}
     return {n: Quantity(float(v), units.get(n, "1"), model.source) for n, v in numbers.items()}
 

@@ -9,8 +9,8 @@ from gpuplan.models.model import Transformer
 from gpuplan.sizing.evidence.formula import Quantity
 from gpuplan.sizing.evidence.sheet import Scope, Sheet, sheet
 from gpuplan.sizing.hardware.devices import Device
+from gpuplan.sizing.memory.engines import engine_memory, step_tokens
 from gpuplan.sizing.memory.margin import SERVED, interval
-from gpuplan.sizing.memory.serving import engine_memory, step_tokens
 
 # 90 % of serving's memory is known to 3 %; of readers nothing was measured.
 INTERVAL = (0.85, 1.25)

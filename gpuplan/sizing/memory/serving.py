@@ -11,52 +11,18 @@ from collections.abc import Mapping
 from functools import cache
 
 from gpuplan.plan.model import Metric
-from gpuplan.sizing.data.serving_memory import (
-    BLOCK_TOKENS,
-    ENGINE_BYTES,
-    ENGINE_SOURCE,
-    INTERVAL,
-    INTERVAL_SOURCE,
-    SMALL_STEPS,
-    STEP_SOURCE,
-    STEP_TOKENS,
-)
+from gpuplan.sizing.data.serving_memory import INTERVAL, INTERVAL_SOURCE
 from gpuplan.sizing.evidence.formula import Quantity, constant
 from gpuplan.sizing.evidence.sheet import Sheet, sheet
 from gpuplan.sizing.memory.cache import Kept, cache_bytes
-from gpuplan.sizing.memory.margin import SERVED, gpu_memory_metric, interval
-from gpuplan.units import GIB
+from gpuplan.sizing.memory.margin import gpu_memory_metric, interval
 
 CONSTANTS: dict[str, Quantity] = {
     "max_num_batched_tokens": constant(8192, "1", "tokens of a step, where nothing says how many"),
-    "link_bytes": constant(0.4e9, "B", "NCCL buffers of a group, aiconfigurator-core 0.12.0"),
     "request_progress": constant(
         0.6, "1", "part of its output that a running request holds, measured"
     ),
 }
-
-
-def engine_memory(engine: str) -> dict[str, Quantity]:
-    """What an engine allocates for itself, and in which blocks it gives out the cache."""
-    name = engine if engine in ENGINE_BYTES else "vllm"
-    return {
-        "context_bytes": constant(ENGINE_BYTES[name], "B", f"{ENGINE_SOURCE[name]}, {name}"),
-        "block_tokens": constant(BLOCK_TOKENS[name], "1", f"block of the paged cache, {name}"),
-    }
-
-
-def step_tokens(engine: str, gpu: str, memory_bytes: float) -> dict[str, Quantity]:
-    """How many tokens an engine computes in a step by default, in a service and at most."""
-    name = engine if engine in STEP_TOKENS else "vllm"
-    rows = STEP_TOKENS[name]
-    _, service, most = next(row for row in rows if memory_bytes >= row[0] * GIB)
-    if gpu.startswith(SMALL_STEPS.get(name, "-")):
-        _, service, most = rows[-1]
-    cited = f"{name} on {gpu}, {STEP_SOURCE[name]}"
-    return {
-        "default_step_tokens": constant(service, "1", f"default of a server: {cited}"),
-        "largest_step_tokens": constant(most, "1", f"default for throughput alone: {cited}"),
-    }
 
 
 def confidence_memory(confidence: float) -> dict[str, Quantity]:
@@ -65,7 +31,9 @@ def confidence_memory(confidence: float) -> dict[str, Quantity]:
 
 def memory_metric(scope: Mapping[str, Quantity]) -> Metric:
     """What one GPU holds, against what may be taken of it."""
-    return gpu_memory_metric(scope, INTERVAL, "extrapolated")
+    held, cache = (scope[name].value for name in ("gpu_memory", "kv_cache_bytes"))
+    low, high = (1 + (end - 1) * (held - cache) / held for end in INTERVAL)
+    return gpu_memory_metric(scope, (low, high), "extrapolated")
 
 
 RUNNING = sheet("""
@@ -115,34 +83,56 @@ _STAGED_CACHE = sheet("""
 """)
 
 
+_MARGIN = sheet("""
+    gpu_memory: B = weights_bytes + kv_cache_bytes + activations_bytes + own_bytes
+        # one GPU at its worst moment
+    overhead_bytes: B = max(0, ceil(own_bytes + (gpu_memory - kv_cache_bytes)
+        * (memory_high ** (memory_z / 1.645) - 1)))
+        # what is allocated beside tensors, and what may come on top of all but the cache
+    used_bytes: B = weights_bytes + kv_cache_bytes + activations_bytes + overhead_bytes
+        # what is not exceeded with that confidence
+""")
+_USABLE = sheet("""
+    usable_bytes: B = floor((memory_bytes - driver_bytes) * gpu_memory_utilization)
+        # what the engine may take: a share of what programs see
+""")
+
+
 def _limits(*, spread: bool) -> Sheet:
     ranks = "tensor_parallel_size * pipeline_stages" + " * data_parallel_size" * spread
     own = sheet(f"""
         own_bytes: B = context_bytes + link_bytes * min(1, {ranks} - 1)
-            # context, graphs and allocator of the engine; buffers between GPUs
+            + graph_bytes * min(1, max_num_seqs / graph_places)
+            # what the engine holds beside tensors; buffers between GPUs; graphs
     """)
-    return own + SERVED
+    return own + _MARGIN + _USABLE
 
 
 @cache
 def memory(*, moe: bool, kept: Kept, spread: bool = False, staged: bool = False) -> Sheet:
     """`spread`: attention is data-parallel; `staged`: layers are a pipeline. Needs the shape,
     `memory_cache.cache_inputs`, the lengths, `max_num_seqs` (`RUNNING` or `ALL`), `CONSTANTS`,
-    `engine_memory` and `confidence_memory`."""
+    `engines.server_memory` and `confidence_memory`."""
     experts = " + expert_layers * experts * expert_parameters * expert_bytes_each" if moe else ""
-    routed = " + routed_width" if moe else ""
+    experts += " * expert_padding" if moe else ""
+    routed, width = "", "expert_width * expert_parallel_size / ranks"
+    if moe:
+        routed = f""" + bf16_bytes * max_num_batched_tokens * active_experts
+            * (max(2 * {width}, expert_hidden) + {width})"""
     weights = sheet(f"""
         weights_bytes: B = ceil((projection_parameters * matmul_bytes_each
             + dense_parameters * dense_bytes_each{experts}
-            + (other_parameters + tower_parameters) * bf16_bytes / tensor_parallel_size)
-            / pipeline_stages)
+            + (other_parameters - kept_parameters + tower_parameters) * bf16_bytes
+            / tensor_parallel_size) / pipeline_stages)
             # linear layers in the precision; embeddings, norms and encoders of images in bf16
     """)
     activations = sheet(f"""
-        activations_bytes: B = ceil(bf16_bytes * max_num_batched_tokens
-            * (2.7 * mlp_width / tensor_parallel_size + 1.7 * hidden_size{routed})
-            + (bf16_bytes + 2 * fp32_bytes) * max_num_seqs * vocabulary)
-            # bf16 work space of a prefill step; logits in bf16, fp32 and as probabilities
+        activations_bytes: B = ceil(max(
+                logit_bytes * max_num_seqs * vocabulary
+                + bf16_bytes * max_num_batched_tokens * hidden_size,
+                bf16_bytes * max_num_batched_tokens
+                * (3 * dense_width / tensor_parallel_size + 4 * hidden_size)){routed})
+            # the larger of a full step's layer and of its sampling; what experts work in
     """)
     tokens = _REQUEST + (_STAGED_CACHE if staged else _CACHE)
     return weights + tokens + cache_bytes(kept) + activations + _limits(spread=spread)

@@ -7,8 +7,8 @@ from gpuplan.sizing.data.images import CONTEXT_BYTES
 from gpuplan.sizing.evidence.formula import Quantity, constant
 from gpuplan.sizing.evidence.sheet import Scope, sheet
 from gpuplan.sizing.hardware.devices import Device
+from gpuplan.sizing.memory.engines import engine_memory
 from gpuplan.sizing.memory.margin import interval, margin
-from gpuplan.sizing.memory.serving import engine_memory
 
 INTERVAL = (0.85, 1.25)
 _SOURCE = "assumption: no memory of a network that reads images was measured"

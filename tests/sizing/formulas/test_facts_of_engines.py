@@ -12,7 +12,7 @@ from gpuplan.sizing.data import loading, pooling, speech, vision_steps
 from gpuplan.sizing.evidence.formula import evaluate
 from gpuplan.sizing.memory import pooling as pooled
 from gpuplan.sizing.memory import vision as looked
-from gpuplan.sizing.memory.serving import engine_memory, step_tokens
+from gpuplan.sizing.memory.engines import engine_memory, step_tokens
 from gpuplan.sizing.model.checkpoints import weight_bytes
 from gpuplan.sizing.physics.vision import training as learned
 from gpuplan.units import GIB

@@ -24,7 +24,7 @@ from gpuplan.sizing.hardware.offers import GpuOffer, Site
 from gpuplan.sizing.kinds.serving import nodes
 from gpuplan.sizing.kinds.serving.limit import PART, first_gate, kept_apart, largest
 from gpuplan.sizing.kinds.serving.load import FINISH, OFFERED, REPLICAS, arriving
-from gpuplan.sizing.memory.serving import step_tokens
+from gpuplan.sizing.memory.engines import step_tokens
 from gpuplan.sizing.physics.serving.replica import Replica
 from gpuplan.sizing.physics.serving.scopes import formats
 from gpuplan.sizing.physics.serving.service import (

@@ -16,8 +16,8 @@ from gpuplan.sizing.hardware.offers import Site
 from gpuplan.sizing.kinds.readers import finish_reader, slowness
 from gpuplan.sizing.kinds.speech.load import CAPACITY, FINISH, FULL, needed
 from gpuplan.sizing.kinds.speech.search import LATENCY, LimitedTranscriber, replica, times_of
+from gpuplan.sizing.memory.engines import step_tokens
 from gpuplan.sizing.memory.pooling import INTERVAL
-from gpuplan.sizing.memory.serving import step_tokens
 from gpuplan.sizing.model.checkpoints import whole_bytes
 from gpuplan.sizing.physics.speech.transcriber import MEMORY, QUANTITY
 

@@ -17,6 +17,7 @@ from gpuplan.sizing.evidence.formula import Ledger, Quantity, constant
 from gpuplan.sizing.evidence.intervals import Factors, at_confidence, record_slowness
 from gpuplan.sizing.evidence.sheet import Scope, Sheet, floats
 from gpuplan.sizing.memory.cache import cache_inputs, kept
+from gpuplan.sizing.memory.engines import WHOLE, padded, server_memory, step_tokens
 from gpuplan.sizing.memory.serving import (
     ALL,
     CONSTANTS,
@@ -25,9 +26,7 @@ from gpuplan.sizing.memory.serving import (
     RUNNING,
     STEP,
     confidence_memory,
-    engine_memory,
     memory,
-    step_tokens,
 )
 from gpuplan.sizing.physics.serving import declared
 from gpuplan.sizing.physics.serving.latency import CLOSED, LENGTHS, LOOPED, MEASURED, OPEN
@@ -77,6 +76,18 @@ def _shape(*, latent: bool, moe: bool, partition: bool, staged: bool) -> Sheet:
     return shape(latent=latent, moe=moe, partition=partition) + LENGTHS + stalls
 
 
+def _padding(service: Service) -> Scope:
+    """vLLM's kernels of mxfp4 experts read them in whole blocks."""
+    experts, division = service.model.experts, service.division
+    if experts is None:
+        return {}
+    if service.engine != "vllm" or service.formats.experts != "mxfp4":
+        return {"expert_padding": WHOLE}
+    ranks = division.tensor_parallel_size * division.data_parallel_size
+    split = max(1, ranks / division.expert_parallel_size)
+    return padded(experts, service.model.hidden_size, split)
+
+
 class Replica:
     """One copy of a served model. Sequences are those of one of its ranks."""
 
@@ -98,7 +109,8 @@ class Replica:
             ),
             **CONSTANTS,
             **service.step_tokens,
-            **engine_memory(service.engine),
+            **server_memory(service.engine, service.release, device),
+            **_padding(service),
             **confidence_memory(service.confidence),
             **service.tokens.scope,
             **service.declared.scope,

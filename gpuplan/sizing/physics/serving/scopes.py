@@ -87,7 +87,12 @@ def serving_scope(
     for name, entry in _kernels(model, device, engine, layout).items():
         scope |= {f"{name}_{number}": value for number, value in entry.items()}
     scope |= _formats(gpu, layout, bool(model.experts))
-    for name in ("tensor_parallel_size", "data_parallel_size", "pipeline_stages"):
+    for name in (
+        "tensor_parallel_size",
+        "data_parallel_size",
+        "pipeline_stages",
+        "expert_parallel_size",
+    ):
         count = float(getattr(division, name))
         scope[name] = Quantity(count, "1", "choice: cheapest that meets every objective")
     stalling = ranks if model.experts and engine not in BALANCED else 1

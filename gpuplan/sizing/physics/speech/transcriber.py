@@ -23,9 +23,9 @@ from gpuplan.sizing.evidence.intervals import Factors
 from gpuplan.sizing.evidence.sheet import Scope, Sheet, floats, sheet
 from gpuplan.sizing.hardware.devices import Device
 from gpuplan.sizing.hardware.efficiency import KERNEL
+from gpuplan.sizing.memory.engines import engine_memory
 from gpuplan.sizing.memory.margin import SERVED, interval
 from gpuplan.sizing.memory.pooling import INTERVAL, INTERVAL_SOURCE
-from gpuplan.sizing.memory.serving import engine_memory
 from gpuplan.sizing.physics.pooling.steps import step as reading
 from gpuplan.sizing.physics.serving.scopes import decode_scope, formats, serving_scope, shape
 from gpuplan.sizing.physics.serving.service import Division

@@ -1,0 +1,102 @@
+"""What a serving engine takes for itself on one GPU, as its release does."""
+
+from __future__ import annotations
+
+import math
+
+from gpuplan.models.model import Experts
+from gpuplan.releases import minor
+from gpuplan.sizing.data.serving_memory import (
+    BLOCK_TOKENS,
+    DRIVER_BYTES,
+    DRIVER_SOURCE,
+    ENGINE_BYTES,
+    ENGINE_SOURCE,
+    GRAPH_BYTES,
+    GRAPH_PLACES,
+    GRAPHS_COUNTED,
+    LINK_BYTES,
+    LOGIT_BYTES,
+    PADDED,
+    PADDED_SOURCE,
+    SAMPLER_SINCE,
+    SERVER_BYTES,
+    SMALL_STEPS,
+    START_SOURCE,
+    STEP_SOURCE,
+    STEP_TOKENS,
+    WORKSPACE_SINCE,
+)
+from gpuplan.sizing.evidence.formula import Quantity, constant
+from gpuplan.sizing.hardware.devices import Device
+from gpuplan.units import GIB
+
+WHOLE = constant(1, "1", "experts take what their weights are")
+
+
+def engine_memory(engine: str) -> dict[str, Quantity]:
+    """What an engine allocates for itself, and in which blocks it gives out the cache."""
+    name = engine if engine in ENGINE_BYTES else "vllm"
+    return {
+        "context_bytes": constant(ENGINE_BYTES[name], "B", f"{ENGINE_SOURCE[name]}, {name}"),
+        "block_tokens": constant(BLOCK_TOKENS[name], "1", f"block of the paged cache, {name}"),
+    }
+
+
+def server_memory(engine: str, release: str, device: Device) -> dict[str, Quantity]:
+    """The same of a server of language models, of the share that it is told to take."""
+    since = minor(release) or (1_000,)
+    linked = device.gpu.nvlink_bytes_per_s is not None
+    printed = engine == "vllm"
+    workspace = printed and linked and since >= WORKSPACE_SINCE
+    logit = LOGIT_BYTES["sorted" if printed and since < SAMPLER_SINCE else "sampled"]
+    graphs = GRAPH_BYTES if printed and since >= GRAPHS_COUNTED else 0.0
+    driver = 0.0 if device.partition else DRIVER_BYTES
+    numbers = {
+        "link_bytes": LINK_BYTES["workspace" if workspace else "buffers"],
+        "graph_bytes": graphs,
+        "logit_bytes": logit,
+    }
+    cited = {
+        "link_bytes": "buffers between GPUs",
+        "graph_bytes": f"CUDA graphs of {GRAPH_PLACES} places and more",
+        "logit_bytes": "of a logit with what a sampler makes of it",
+    }
+    scope = {n: constant(v, "B", f"{cited[n]}, {START_SOURCE}") for n, v in numbers.items()}
+    own = engine_memory(engine)
+    if printed:
+        own["context_bytes"] = constant(SERVER_BYTES, "B", f"beside tensors, {START_SOURCE}")
+    places = constant(GRAPH_PLACES, "1", "from which on a server captures every size")
+    return (
+        own
+        | scope
+        | {
+            "driver_bytes": constant(driver, "B", DRIVER_SOURCE),
+            "graph_places": places,
+        }
+    )
+
+
+def padded(experts: Experts, hidden_size: int, ranks: float) -> dict[str, Quantity]:
+    """What kernels of four-bit experts, each split over `ranks`, fill up beside their weights."""
+    width = experts.intermediate_size / ranks
+    times = _filled(hidden_size, PADDED[0]) * _filled(width, PADDED[1])
+    return {"expert_padding": constant(times, "1", PADDED_SOURCE)}
+
+
+def _filled(width: float, multiple: int) -> float:
+    return math.ceil(width / multiple) * multiple / width
+
+
+def step_tokens(engine: str, gpu: str, memory_bytes: float) -> dict[str, Quantity]:
+    """How many tokens an engine computes in a step by default, in a service and at most."""
+    name = engine if engine in STEP_TOKENS else "vllm"
+    rows = STEP_TOKENS[name]
+    _, service, most = next(row for row in rows if memory_bytes >= row[0] * GIB)
+    if gpu.startswith(SMALL_STEPS.get(name, "-")):
+        _, service, most = rows[-1]
+    cited = f"{name} on {gpu}, {STEP_SOURCE[name]}"
+    return {
+        "default_step_tokens": constant(service, "1", f"default of a server: {cited}"),
+        "largest_step_tokens": constant(most, "1", f"default for throughput alone: {cited}"),
+    }
