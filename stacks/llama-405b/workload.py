@@ -149,8 +149,8 @@ k8s.apiextensions.CustomResource(
                                 "--tensor-parallel-size=4",
                                 "--pipeline-parallel-size=2",
                                 "--max-model-len=20480",
-                                # requests at once; their KV cache takes 17.8 GiB of a GPU
-                                "--max-num-seqs=66",
+                                # requests at once; their KV cache takes 17.4 GiB of a GPU
+                                "--max-num-seqs=64",
                                 "--max-num-batched-tokens=9216",
                                 # 71.3 GiB of 79.6 GiB
                                 "--gpu-memory-utilization=0.9",
@@ -292,8 +292,8 @@ k8s.apiextensions.CustomResource(
                                 "--tensor-parallel-size=4",
                                 "--pipeline-parallel-size=2",
                                 "--max-model-len=20480",
-                                # requests at once; their KV cache takes 17.8 GiB of a GPU
-                                "--max-num-seqs=66",
+                                # requests at once; their KV cache takes 17.4 GiB of a GPU
+                                "--max-num-seqs=64",
                                 "--max-num-batched-tokens=9216",
                                 # 71.3 GiB of 79.6 GiB
                                 "--gpu-memory-utilization=0.9",

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from dataclasses import replace
 
 import pytest
 
 from gpuplan.models.load import bundled, bundled_names
 from gpuplan.models.model import Transformer
+from gpuplan.plan.model import Evidence
 from gpuplan.sizing.candidates.choose import Candidate
 from gpuplan.sizing.candidates.sized import Sized
 from gpuplan.sizing.decide.tried import tried
+from gpuplan.sizing.evidence.formula import evaluate
 from gpuplan.sizing.hardware.offers import Site
 from gpuplan.sizing.kinds.images.search import SizedPipeline
 from gpuplan.sizing.kinds.serving.nodes import MOST_NODES
@@ -137,8 +140,8 @@ EXACT = {name: text for name, text in KINDS.items() if name not in UNEXACT}
 
 @pytest.mark.parametrize("name", EXACT)
 def test_what_fills_a_gpu_to_its_last_byte_fits_and_in_a_byte_less_it_does_not(name: str) -> None:
-    def planned(memory: int | None = None) -> tuple[float, float] | None:
-        """The bytes that a GPU of so many holds, and the part of them that may be taken."""
+    def planned(memory: int | None = None) -> tuple[float, Evidence] | None:
+        """The bytes that a GPU of so many holds, and how those that may be taken are found."""
         one = offer(H200)
         known = memory or int(one.gpu.memory_bytes.value)
         changed = replace(one.gpu.memory_bytes, value=known)
@@ -146,17 +149,24 @@ def test_what_fills_a_gpu_to_its_last_byte_fits_and_in_a_byte_less_it_does_not(n
         answer = size(wanted(EXACT[name]), Site(target="kubernetes", gpus=(one,), fabric=IB))
         if not isinstance(answer, Sized):
             return None
-        (used,) = (e.value for e in answer.evidence if e.quantity == "work.used_bytes")
-        return used, round(answer.workload.memory.usable_bytes / known, 6)
+        found = {e.quantity: e for e in answer.evidence}
+        return found["work.used_bytes"].value, found["work.usable_bytes"]
 
     large = planned()
     assert large is not None
-    used, part = large
-    about = int(used / part)
-    exactly = min(m for m in range(about - 2, about + 4) if math.floor(m * part) >= used)
-    assert planned(exactly) == large
+    used, usable = large
+    inputs = {each.name: each.value for each in usable.inputs}
+
+    def room(memory: int) -> float:
+        return evaluate(usable.formula, inputs | {"memory_bytes": memory})
+
+    most = int(inputs["memory_bytes"])
+    exactly = bisect_left(range(most), used, key=room)
+    assert room(exactly - 1) < used <= room(exactly)
+    filled = planned(exactly)
+    assert filled is not None
+    assert (filled[0], filled[1].formula) == (used, usable.formula)
     less = planned(exactly - 2)
-    assert math.floor((exactly - 2) * part) < used
     assert less is None or less[0] < used
 
 

@@ -244,7 +244,7 @@ def test_an_override_that_does_not_fit_is_an_error(overrides: str, gate: str) ->
     ("overrides", "instead"),
     [
         ("max_num_seqs: 1000000", "max_num_seqs 192"),
-        ("gpu_memory_utilization: 0.05", "gpu_memory_utilization 0.9"),
+        ("gpu_memory_utilization: 0.03", "gpu_memory_utilization 0.9"),
         ("kv_cache_dtype: fp8", "kv_cache_dtype auto"),
     ],
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from gpuplan.models.model import Experts
+from gpuplan.models.model import Transformer
 from gpuplan.releases import minor
 from gpuplan.sizing.data.serving_memory import (
     BLOCK_TOKENS,
@@ -30,8 +30,6 @@ from gpuplan.sizing.data.serving_memory import (
 from gpuplan.sizing.evidence.formula import Quantity, constant
 from gpuplan.sizing.hardware.devices import Device
 from gpuplan.units import GIB
-
-WHOLE = constant(1, "1", "experts take what their weights are")
 
 
 def engine_memory(engine: str) -> dict[str, Quantity]:
@@ -77,11 +75,18 @@ def server_memory(engine: str, release: str, device: Device) -> dict[str, Quanti
     )
 
 
-def padded(experts: Experts, hidden_size: int, ranks: float) -> dict[str, Quantity]:
-    """What kernels of four-bit experts, each split over `ranks`, fill up beside their weights."""
-    width = experts.intermediate_size / ranks
-    times = _filled(hidden_size, PADDED[0]) * _filled(width, PADDED[1])
-    return {"expert_padding": constant(times, "1", PADDED_SOURCE)}
+def expert_padding(
+    model: Transformer, engine: str, form: str, shards: float
+) -> dict[str, Quantity]:
+    """What vLLM's kernels of mxfp4 experts, each cut into `shards`, fill up beside the weights."""
+    if model.experts is None:
+        return {}
+    times, why = 1.0, "experts take what their weights are"
+    if engine == "vllm" and form == "mxfp4":
+        width = model.experts.intermediate_size / shards
+        times = _filled(model.hidden_size, PADDED[0]) * _filled(width, PADDED[1])
+        why = PADDED_SOURCE
+    return {"expert_padding": constant(times, "1", why)}
 
 
 def _filled(width: float, multiple: int) -> float:

@@ -11,7 +11,12 @@ from collections.abc import Mapping
 from functools import cache
 
 from gpuplan.plan.model import Metric
-from gpuplan.sizing.data.serving_memory import INTERVAL, INTERVAL_SOURCE
+from gpuplan.sizing.data.serving_memory import (
+    CACHE_HIGH,
+    CACHE_SOURCE,
+    INTERVAL,
+    INTERVAL_SOURCE,
+)
 from gpuplan.sizing.evidence.formula import Quantity, constant
 from gpuplan.sizing.evidence.sheet import Sheet, sheet
 from gpuplan.sizing.memory.cache import Kept, cache_bytes
@@ -26,13 +31,17 @@ CONSTANTS: dict[str, Quantity] = {
 
 
 def confidence_memory(confidence: float) -> dict[str, Quantity]:
-    return interval(INTERVAL[1], confidence, INTERVAL_SOURCE)
+    most = constant(CACHE_HIGH, "1", CACHE_SOURCE)
+    return interval(INTERVAL[1], confidence, INTERVAL_SOURCE) | {"cache_high": most}
 
 
 def memory_metric(scope: Mapping[str, Quantity]) -> Metric:
     """What one GPU holds, against what may be taken of it."""
-    held, cache = (scope[name].value for name in ("gpu_memory", "kv_cache_bytes"))
-    low, high = (1 + (end - 1) * (held - cache) / held for end in INTERVAL)
+    held, cached = (scope[name].value for name in ("gpu_memory", "kv_cache_bytes"))
+    ends = zip(INTERVAL, (1.0, CACHE_HIGH), strict=True)
+    low, high = (
+        1 + ((end - 1) * (held - cached) + (more - 1) * cached) / held for end, more in ends
+    )
     return gpu_memory_metric(scope, (low, high), "extrapolated")
 
 
@@ -86,9 +95,10 @@ _STAGED_CACHE = sheet("""
 _MARGIN = sheet("""
     gpu_memory: B = weights_bytes + kv_cache_bytes + activations_bytes + own_bytes
         # one GPU at its worst moment
-    overhead_bytes: B = max(0, ceil(own_bytes + (gpu_memory - kv_cache_bytes)
-        * (memory_high ** (memory_z / 1.645) - 1)))
-        # what is allocated beside tensors, and what may come on top of all but the cache
+    overhead_bytes: B = max(0, ceil((gpu_memory - kv_cache_bytes)
+        * memory_high ** (memory_z / 1.645) - weights_bytes - activations_bytes
+        + kv_cache_bytes * (cache_high ** (memory_z / 1.645) - 1)))
+        # what is allocated beside tensors, and what may come on top of them and of the cache
     used_bytes: B = weights_bytes + kv_cache_bytes + activations_bytes + overhead_bytes
         # what is not exceeded with that confidence
 """)

@@ -38,6 +38,7 @@ LEFT = {
     ("memory_for_a_gpu", "kept_memory"),
     ("queue_room", "batch_seconds"),
     ("time_to_first_token", "prefill_seconds"),
+    ("usable_bytes", "driver_bytes"),
 }
 CONSTANTS = ("gibibyte",)  # what others are rounded up to
 

@@ -588,7 +588,16 @@ PLACED = SERVING | {
     "other_parameters": 90.0,
     "tower_parameters": 33.0,
     "max_num_batched_tokens": 50.0,
-    "routed_width": 96.0,
+    "kept_parameters": 20.0,
+    "dense_width": 48.0,
+    "expert_padding": 1.25,
+    "expert_parallel_size": 2.0,
+    "expert_width": 10.0,
+    "expert_hidden": 24.0,
+    "logit_bytes": 10.0,
+    "graph_bytes": 40.0,
+    "graph_places": 28.0,
+    "driver_bytes": 201.0,
     "kv_bytes_per_token": 10.0,
     "context_bytes": 800.0,
     "link_bytes": 60.0,
@@ -615,23 +624,27 @@ def test_the_memory_of_a_replica() -> None:
         replica_memory(),
         PLACED,
         {
-            # (500 × 1.5 + 900 × 0.75 + 7 × 16 × 60 × 0.5 + 123 × 2 / 4) / 3 = 1,615.5
-            "weights_bytes": 1616,
+            # (500 × 1.5 + 900 × 0.75 + 7 × 16 × 60 × 0.5 × 1.25 + 103 × 2 / 4) / 3 = 1,892.2
+            "weights_bytes": 1893,
             "tokens_per_request": 1000 + 0.6 * 250,
             "tokens_margin": sqrt(300**2 + 400**2),
             "kv_cache_tokens": 14 * 1120 + sqrt(14) * 500 + 14 * 16 / 2,
             # 2 KV heads lie on 4 GPUs: each has one of them
             "kv_bytes_per_token": 30 * 2 / 2 / 3,
             "kv_cache_bytes": 170005,
-            # 2 × 50 × (2.7 × 48 / 4 + 1.7 × 32 + 96) + (2 + 2 × 4) × 14 × 100
-            "activations_bytes": 32280,
-            "own_bytes": 800 + 60,
+            # 10 × 14 × 100 + 2 × 50 × 32, and what experts of a quarter of 10 columns work in:
+            # 2 × 50 × 3 × (24 + 2.5)
+            "activations_bytes": 14_000 + 3200 + 7950,
+            "own_bytes": 800 + 60 + 40 / 2,
             "gpu_memory": 500 + 300 + 100 + 860,
-            "usable_bytes": 1800,
+            "usable_bytes": 1620,
         },
     )
+    # 2 × 50 × (3 × 48 / 4 + 4 × 32)
+    agree(replica_memory(), PLACED | {"logit_bytes": 1.0}, {"activations_bytes": 16_400 + 7950})
     alone = PLACED | {"tensor_parallel_size": 1.0, "pipeline_stages": 1.0}
-    agree(replica_memory(), alone, {"own_bytes": 800})
+    agree(replica_memory(), alone, {"own_bytes": 820})
+    agree(replica_memory(), alone | {"max_num_seqs": 99.0}, {"own_bytes": 840})
     staged = replica_memory(staged=True)
     # three batches, each with its own spread, or its own longest request
     places = PLACED | {"stage_places": 5.0}

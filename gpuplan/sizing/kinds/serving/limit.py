@@ -106,6 +106,6 @@ def _memory_gate(replica: Replica, needs: dict[str, float]) -> Gate:
         unit="B",
     )
     capacity = replica.device.memory_bytes.value
-    needed = needs["used_bytes"] / needs["gpu_memory_utilization"]
+    needed = needs["driver_bytes"] + needs["used_bytes"] / needs["gpu_memory_utilization"]
     flip = Flip(quantity="gpu_memory_bytes", now=capacity, needed=float(round(needed)), unit="B")
     return (short,), flip

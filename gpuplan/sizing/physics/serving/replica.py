@@ -17,7 +17,7 @@ from gpuplan.sizing.evidence.formula import Ledger, Quantity, constant
 from gpuplan.sizing.evidence.intervals import Factors, at_confidence, record_slowness
 from gpuplan.sizing.evidence.sheet import Scope, Sheet, floats
 from gpuplan.sizing.memory.cache import cache_inputs, kept
-from gpuplan.sizing.memory.engines import WHOLE, padded, server_memory, step_tokens
+from gpuplan.sizing.memory.engines import expert_padding, server_memory, step_tokens
 from gpuplan.sizing.memory.serving import (
     ALL,
     CONSTANTS,
@@ -76,18 +76,6 @@ def _shape(*, latent: bool, moe: bool, partition: bool, staged: bool) -> Sheet:
     return shape(latent=latent, moe=moe, partition=partition) + LENGTHS + stalls
 
 
-def _padding(service: Service) -> Scope:
-    """vLLM's kernels of mxfp4 experts read them in whole blocks."""
-    experts, division = service.model.experts, service.division
-    if experts is None:
-        return {}
-    if service.engine != "vllm" or service.formats.experts != "mxfp4":
-        return {"expert_padding": WHOLE}
-    ranks = division.tensor_parallel_size * division.data_parallel_size
-    split = max(1, ranks / division.expert_parallel_size)
-    return padded(experts, service.model.hidden_size, split)
-
-
 class Replica:
     """One copy of a served model. Sequences are those of one of its ranks."""
 
@@ -110,7 +98,7 @@ class Replica:
             **CONSTANTS,
             **service.step_tokens,
             **server_memory(service.engine, service.release, device),
-            **_padding(service),
+            **expert_padding(model, service.engine, service.formats.experts, division.shards),
             **confidence_memory(service.confidence),
             **service.tokens.scope,
             **service.declared.scope,

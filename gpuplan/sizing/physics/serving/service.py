@@ -53,6 +53,12 @@ class Division:
         return self.tensor_parallel_size * self.ranks
 
     @property
+    def shards(self) -> float:
+        """Parts that an expert is cut into."""
+        ranks = self.tensor_parallel_size * self.data_parallel_size
+        return max(1.0, ranks / self.expert_parallel_size)
+
+    @property
     def parallelism(self) -> Parallelism:
         """As a plan has it."""
         return Parallelism(
