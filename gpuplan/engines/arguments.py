@@ -24,6 +24,9 @@ DTYPE = {"bf16": "bfloat16", "fp16": "float16"}
 # These engines quantize a 16-bit checkpoint to fp8 while they load it. For any other low precision
 # the checkpoint itself must be quantized, and its own configuration says how.
 ONLINE = {"fp8": "fp8"}
+# Checkpoints of NVIDIA's Model Optimizer, by their precision. Some releases of SGLang choose
+# kernels of experts by the flag alone; which, and on which GPUs, its notes in the catalogue say.
+MODELOPT = {"fp8": "modelopt_fp8", "nvfp4": "modelopt_fp4"}
 # By default SGLang's graphs are of 8 to 512 requests by the GPU's memory, and it starts each kernel
 # of a step of more (server_args.py, _handle_gpu_memory_settings; the flag's name is from 0.5.14).
 GRAPHS, GRAPHS_BEFORE = "cuda-graph-max-bs-decode", "cuda-graph-max-bs"
@@ -91,6 +94,7 @@ def sglang(workload: Workload) -> Iterator[Argument]:
     yield from _revision(workload)
     yield from _listen(serving.port)
     yield from _precision(workload)
+    yield from _modelopt(workload)
     attention_data_parallel = parallel.data_parallel_size > 1 and parallel.expert_parallel_size > 1
     # With data-parallel attention this engine counts all GPUs of the replica as tensor ranks.
     ranks = parallel.gpus if attention_data_parallel else parallel.tensor_parallel_size
@@ -179,6 +183,17 @@ def _precision(workload: Workload) -> Iterator[Argument]:
     stored = workload.model.checkpoint_precision if workload.model else None
     if precision in ONLINE and precision != stored:
         yield flag("quantization", ONLINE[precision])
+
+
+def _modelopt(workload: Workload) -> Iterator[Argument]:
+    model, serving = model_of(workload), workload.serving
+    if model.quant_method != "modelopt" or model.checkpoint_precision not in MODELOPT:
+        return
+    told = flag("quantization", MODELOPT[model.checkpoint_precision])
+    yield Because(told, "kernels are chosen by this, not by the checkpoint alone")
+    if serving is not None and serving.speculative and serving.speculative.model is not None:
+        apart = flag("speculative-draft-model-quantization", "unquant")
+        yield Because(apart, "as its own checkpoint says, not as the model's does")
 
 
 def _memory(workload: Workload) -> str:

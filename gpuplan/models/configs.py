@@ -12,7 +12,7 @@ from gpuplan.models.families.architectures import Architecture, read, shape
 from gpuplan.models.families.registry import architecture, architectures
 from gpuplan.models.fields import LARGEST, Fields
 from gpuplan.models.model import Transformer
-from gpuplan.models.precision import checkpoint_precision, quantized_group
+from gpuplan.models.precision import checkpoint_precision, quant_method, quantized_group
 from gpuplan.source import Origin
 
 
@@ -48,6 +48,7 @@ def from_config(
         context_length=context,
         source=source,
         checkpoint_precision=precision,
+        quant_method=quant_method(fields, text),
         quantized_group=quantized_group(fields, text),
         mtp_layers=modules,
         residual_streams=streams,

@@ -121,7 +121,8 @@ class Transformer:
     """A language model. `linear_parameters` are those that a quantized checkpoint stores in its low
     precision; embeddings, output head, routers, norms and biases stay bf16. The active counts leave
     out the experts that a token is not routed to. `sliding_layers` attend to the last
-    `sliding_window` tokens only. `checkpoint_precision` is of the published weights.
+    `sliding_window` tokens only. `checkpoint_precision` is of the published weights, `quant_method`
+    what made them so, where it is less than 16 bits.
 
     `attention_heads`, `kv_heads` and `head_dim` are of the layers that see everything, where there
     are some. What is beside plain layers of attention and MLP:
@@ -165,6 +166,7 @@ class Transformer:
     active_linear_parameters: int
     source: str
     checkpoint_precision: str = "bf16"
+    quant_method: str | None = None
     quantized_group: int | None = None
     kept_parameters: int = 0
     attention: tuple[AttentionLayers, ...] = ()

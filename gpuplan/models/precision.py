@@ -38,6 +38,16 @@ def checkpoint_precision(whole: Fields, text: Fields) -> str:
     return _TYPES.get(str(stored), "bf16")
 
 
+def quant_method(whole: Fields, text: Fields) -> str | None:
+    """What made the checkpoint's weights of fewer bits, in the names of huggingface/transformers;
+    `modelopt` too where only an algorithm of NVIDIA's Model Optimizer is named."""
+    for fields in (whole, text):
+        if isinstance(stated := fields.value("quantization_config"), Mapping):
+            method = stated.get("quant_method") or ("quant_algo" in stated and "modelopt")
+            return method if isinstance(method, str) else None
+    return None
+
+
 def quantized_group(whole: Fields, text: Fields) -> int | None:
     """Weights that share a scale, where AWQ, GPTQ or compressed-tensors say so in one number."""
     for fields in (whole, text):

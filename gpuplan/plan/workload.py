@@ -36,7 +36,8 @@ Task = Literal["inference", "training", "finetuning", "batch", "notebook"]
 
 @record
 class ModelRef:
-    """The model that runs; sizes are parameters. `identifier` is what the engine loads."""
+    """The model that runs; sizes are parameters. `identifier` is what the engine loads,
+    `quant_method` what made the weights of its checkpoint of fewer bits."""
 
     identifier: str
     revision: str | None
@@ -45,6 +46,7 @@ class ModelRef:
     active_parameters: int
     source: str
     checkpoint_precision: str | None = None
+    quant_method: str | None = None
 
 
 @record

@@ -11,7 +11,7 @@ import pytest
 
 from gpuplan.accuracy.fit.calibrate import usable
 from gpuplan.accuracy.fit.validate import fields, reckoned, without
-from gpuplan.accuracy.points.aside import ASIDE, DRAFTED, TABLE
+from gpuplan.accuracy.points.aside import ASIDE, DRAFTED, TABLE, UNPLANNED
 from gpuplan.accuracy.points.points import read_points
 from gpuplan.accuracy.points.runs import by_run
 from gpuplan.accuracy.predict import PRIORS, predict, reckon
@@ -227,11 +227,37 @@ def test_runs_that_drafted_tokens_are_set_aside(
     assert len(anchored.anchors) == kept, "and correct nothing"
 
 
+@pytest.mark.parametrize(
+    ("changed", "kept"),
+    [
+        ({}, False),
+        ({"engine": "vllm 0.17.0"}, True),
+        ({"engine": "sglang 0.5.10"}, True),
+        ({"precision": "int4"}, True),
+        ({"source_repo": "another/place"}, True),
+    ],
+)
+def test_runs_with_a_setting_that_no_plan_writes_are_set_aside(
+    tmp_path: Path, changed: dict[str, str], kept: bool
+) -> None:
+    row = {
+        "model": "kimi-k2.5",
+        "gpu": "B200-SXM-180GB",
+        "engine": "sglang 0.5.9",
+        "precision": "nvfp4",
+        "confidence": "B",
+        "source_repo": "cloudrift-ai/deplodock",
+    }
+    (point,) = read_points([written(tmp_path / "points.csv", SERVED | row | changed)])
+    assert point.confidence == ("B" if kept else "C")
+
+
 def test_the_page_says_which_points_are_set_aside_and_why() -> None:
     text = " ".join(set_aside().split())
-    for reason in (*ASIDE.values(), *(why for _, why in DRAFTED)):
+    for reason in (*ASIDE.values(), *(why for _, why in (*DRAFTED, *UNPLANNED))):
         assert " ".join(reason.split()) in text
     assert "trtllm 1.1.0rc2.post2 deepseek-r1 fp8 H200-SXM-141GB TP8 EP8:" in text
+    assert "cloudrift-ai/deplodock sglang 0.5.9 kimi-k2.5 nvfp4: `--quantization modelopt`" in text
     assert max(map(len, set_aside().splitlines())) <= 100
 
 

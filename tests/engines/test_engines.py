@@ -12,7 +12,7 @@ from gpuplan.engines.container import CONFIG, NOTEBOOK_PORT, SCRATCH, listening_
 from gpuplan.engines.launch import Indexed, Launch
 from gpuplan.engines.start import shortcomings, start
 from gpuplan.kubernetes.lower import lower
-from gpuplan.plan.model import EnvironmentVariable, Parallelism, Plan, Workload
+from gpuplan.plan.model import EnvironmentVariable, Parallelism, Plan, Speculative, Workload
 from gpuplan.render.commented import Because
 from tests.support.samples import serving_plan, serving_workload, training_plan
 from tests.support.stack_plans import (
@@ -20,6 +20,7 @@ from tests.support.stack_plans import (
     batch_plan,
     lora_plan,
     mixture_plan,
+    modelopt_plan,
     notebook_plan,
     sglang_plan,
 )
@@ -148,6 +149,38 @@ def test_the_ranks_of_a_group_of_sglang_share_a_graph_evenly() -> None:
     odd = replace(work, parallelism=sizes, serving=replace(work.serving, max_num_seqs=33))
     assert "--cuda-graph-max-bs-decode=34" in texts(launch_of(odd))
     assert "--max-running-requests=66" in texts(launch_of(odd))
+
+
+@pytest.mark.parametrize(
+    ("engine", "method", "stored", "told"),
+    [
+        ("sglang", "modelopt", "nvfp4", ["--quantization=modelopt_fp4"]),
+        ("sglang", "modelopt", "fp8", ["--quantization=modelopt_fp8"]),
+        ("sglang", "compressed-tensors", "nvfp4", []),  # which SGLang refuses with either
+        ("sglang", "fp8", "fp8", []),
+        ("vllm", "modelopt", "nvfp4", []),
+        ("tensorrt-llm", "modelopt", "nvfp4", []),
+    ],
+)
+def test_sglang_is_told_what_the_model_optimizer_made(
+    engine: str, method: str, stored: str, told: list[str]
+) -> None:
+    """It chooses kernels by the flag (catalog/data/engines/sglang.yaml)."""
+    (work,) = serving_plan().workloads
+    assert work.model is not None
+    model = replace(work.model, checkpoint_precision=stored, quant_method=method)
+    made = replace(work, model=model, precision=stored, engine=replace(work.engine, name=engine))
+    assert [t for t in texts(launch_of(made)) if "quantization" in t] == told
+
+
+def test_a_model_that_drafts_is_not_read_as_the_one_it_drafts_for() -> None:
+    (work,) = modelopt_plan().workloads
+    told = [t for t in texts(launch_of(work)) if "quantization" in t]
+    apart = "--speculative-draft-model-quantization=unquant"
+    assert told == ["--quantization=modelopt_fp4", apart]
+    assert work.serving is not None
+    itself = replace(work.serving, speculative=Speculative(method="mtp", model=None, tokens=1))
+    assert apart not in texts(launch_of(replace(work, serving=itself)))
 
 
 def test_what_no_engine_can_start_is_said() -> None:

@@ -25,7 +25,7 @@ from gpuplan.plan.model import Parallelism, Plan, Workload
 from tests.backends.test_groups import plan as grouped
 from tests.support.plans import read_plan
 from tests.support.require import require
-from tests.support.stack_plans import lora_plan, sglang_plan
+from tests.support.stack_plans import lora_plan, modelopt_plan, sglang_plan
 from tests.tools.parsers import hub, install, places
 from tests.tools.parsers.words import Start, expanded, starts
 from tests.tools.program import ROOT
@@ -62,6 +62,7 @@ def cases() -> tuple[Case, ...]:
         "groups of experts": experts("vllm"),
         "groups of SGLang": experts("sglang"),
         "sglang": sglang_plan(),
+        "modelopt": modelopt_plan(),
         "lora": lora_plan(),
     }
     plans = itertools.chain(
@@ -162,6 +163,14 @@ def test_servers_take_what_they_are_told(engine: str, tmp_path: Path) -> None:
     assert len(answers) >= 10
     assert refused(answers) == []
     assert [d for case, answer in answers for d in differences(case, answer)] == []
+
+
+@pytest.mark.usefixtures("parsers")
+def test_sglang_reads_each_checkpoint_as_what_made_it_says(tmp_path: Path) -> None:
+    """Without the flag it would run experts of NVFP4 by kernels that some GPUs have not, and with
+    it alone a model that drafts as if it were of NVFP4 too."""
+    ((_, answer),) = [(c, a) for c, a in asked("sglang", tmp_path) if c.name == "modelopt"]
+    assert (answer["quantization"], answer["quantization_of_drafts"]) == ("modelopt_fp4", None)
 
 
 @pytest.mark.usefixtures("parsers")

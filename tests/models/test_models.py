@@ -503,6 +503,21 @@ def test_the_published_precision_is_read(stated: dict[str, object], precision: s
 
 
 @pytest.mark.parametrize(
+    ("stated", "method"),
+    [
+        (None, None),
+        ({"quant_method": "modelopt", "quant_algo": "NVFP4"}, "modelopt"),
+        ({"quant_algo": "NVFP4"}, "modelopt"),
+        ({"quant_method": "fp8"}, "fp8"),
+        (compressed({"num_bits": 4, "type": "float"})["quantization_config"], "compressed-tensors"),
+    ],
+)
+def test_what_made_a_checkpoint_is_read(stated: object, method: str | None) -> None:
+    config = LLAMA if stated is None else LLAMA | {"quantization_config": stated}
+    assert from_config(config, "x/y", None, "test", Origin("c")).quant_method == method
+
+
+@pytest.mark.parametrize(
     ("quantization", "named"),
     [
         ({"quant_method": "quip"}, "quip"),

@@ -6,8 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from gpuplan.engines.launch import Launch
+from gpuplan.engines.start import start
 from gpuplan.pipeline import compile_files
 from gpuplan.plan.model import Workload
+from gpuplan.render.commented import Because
 
 MANIFEST = """\
 apiVersion: gpuplan.dev/v1
@@ -81,6 +84,16 @@ def test_four_bit_integers_run_on_ampere(tmp_path: Path) -> None:
     assert isinstance(found, Workload), found
     assert found.precision == "int4"
     assert found.memory.weights_bytes < 6e9
+
+
+@pytest.mark.parametrize("gpu", ["b200-sxm-180gb", "rtx-pro-6000-server"])
+def test_sglang_is_told_what_the_model_optimizer_made(tmp_path: Path, gpu: str) -> None:
+    found = planned(tmp_path, gpu, "nvidia/Qwen3-235B-A22B-NVFP4", "sglang")
+    assert isinstance(found, Workload), found
+    launch = start(found, first="first-host")
+    assert isinstance(launch, Launch)
+    reasoned = [a.value for a in launch.arguments if isinstance(a, Because)]
+    assert "--quantization=modelopt_fp4" in reasoned
 
 
 def test_nvfp4_needs_blackwell(tmp_path: Path) -> None:

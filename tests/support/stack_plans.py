@@ -18,6 +18,7 @@ from gpuplan.plan.model import (
     Partition,
     Plan,
     SecretRef,
+    Speculative,
     Tenant,
     Volume,
 )
@@ -195,6 +196,23 @@ def sglang_plan() -> Plan:
         )
     )
     return serving_plan(workloads=(base,))
+
+
+def modelopt_plan() -> Plan:
+    """SGLang serves what NVIDIA's Model Optimizer made; another model drafts for it."""
+    (base,) = sglang_plan().workloads
+    assert base.model is not None
+    assert base.serving is not None
+    model = replace(
+        base.model,
+        identifier="nvidia/Qwen3-235B-A22B-NVFP4",
+        revision=None,
+        checkpoint_precision="nvfp4",
+        quant_method="modelopt",
+    )
+    drafts = Speculative(method="draft_model", model="Qwen/Qwen3-0.6B", tokens=3)
+    serving = replace(base.serving, speculative=drafts)
+    return serving_plan(workloads=(replace(base, precision="nvfp4", model=model, serving=serving),))
 
 
 def renamed_plan() -> Plan:

@@ -1,6 +1,7 @@
-"""Pages of a source that contradict each other, and runs that drafted tokens, or may have, where a
-table does not say so: set aside, as points of confidence C are. Each for a reason that can be read
-at the source, whatever is predicted; docs/accuracy.md also shows what is left with them.
+"""Pages of a source that contradict each other, runs that drafted tokens, or may have, where a
+table does not say so, and runs with settings that no plan writes: set aside, as points of
+confidence C are. Each for a reason that can be read at the source, whatever is predicted;
+docs/accuracy.md also shows what is left with them.
 """
 
 from __future__ import annotations
@@ -18,13 +19,15 @@ ASIDE = {
     "2026-11-27)",
 }
 
+Runs = tuple[tuple[Mapping[str, tuple[str, ...]], str], ...]
+
 # InferenceX's runs in a table of aiconfigurator, which has no column for multi-token prediction:
 # the values that tell runs, and what every version of SemiAnalysisAI/InferenceX,
 # .github/configs/nvidia-master.yaml, says of them (2025-10-27 to 2026-07-14, read 2026-11-28). Runs
 # of which it has lines with and without, and the table one value for each setting, are kept: which
 # it was is not said.
 TABLE = "aic-core/src/aiconfigurator_core/systems/silicon_sample.csv"
-DRAFTED: tuple[tuple[Mapping[str, tuple[str, ...]], str], ...] = (
+DRAFTED: Runs = (
     (
         {"engine": ("trtllm 1.2.0rc6.post3",), "model": ("deepseek-r1",)},
         (
@@ -74,12 +77,29 @@ DRAFTED: tuple[tuple[Mapping[str, tuple[str, ...]], str], ...] = (
     ),
 )
 
+# Runs whose source says with which settings, one of which is in no plan: the values that tell runs.
+UNPLANNED: Runs = (
+    (
+        {
+            "source_repo": ("cloudrift-ai/deplodock",),
+            "engine": ("sglang 0.5.9",),
+            "model": ("kimi-k2.5",),
+            "precision": ("nvfp4",),
+        },
+        (
+            "`--quantization modelopt` (experiments/Kimi-K2.5-NVFP4/baseline_sglang/recipe.yaml "
+            "and optimal_mcr_b200_sglang/recipe.yaml at 9da9d0401774), for which SGLang leaves "
+            "experts to kernels of CUTLASS; a plan writes `modelopt_fp4`, for which FlashInfer's "
+            "run (catalog/data/engines/sglang.yaml; read 2026-11-28)"
+        ),
+    ),
+)
+
 
 def aside(row: Mapping[str, str]) -> bool:
     """Whether a row is of such a page, or of such a run."""
     path = row.get("source_path", "")
     if (row.get("source_repo", ""), path) in ASIDE:
         return True
-    return path == TABLE and any(
-        all(row.get(column) in values for column, values in run.items()) for run, _ in DRAFTED
-    )
+    runs = UNPLANNED + (DRAFTED if path == TABLE else ())
+    return any(all(row.get(c) in values for c, values in run.items()) for run, _ in runs)

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from gpuplan.accuracy.fit.validate import without
-from gpuplan.accuracy.points.aside import ASIDE, DRAFTED, TABLE
+from gpuplan.accuracy.points.aside import ASIDE, DRAFTED, TABLE, UNPLANNED, Runs
 from gpuplan.accuracy.points.points import Point, read_points
 from gpuplan.accuracy.predict import PRIORS, function, rests
 from gpuplan.accuracy.show.plot import scatter
@@ -81,6 +81,7 @@ away: {refitted}
 """
 RUNS = """And runs of InferenceX in `{table}` that drafted tokens, or may have, which that table
 does not say and plans do not do, by InferenceX's own nvidia-master.yaml:"""
+OTHERWISE = "And runs with a setting that no plan writes:"
 SHOWN = """the table *constants fitted again* shows what that hides. It has no points of several
 GeForce GPUs: their exchanges are known from two sources, which two constants are fitted on."""
 NOT_SHOWN = "on new sources expect up to twice the medians and three times the 90th percentiles."
@@ -101,8 +102,12 @@ def answered(pairs: Iterable[Predicted]) -> Answers:
 def set_aside() -> str:
     pages = [f"`{repo}` {path}: {why}" for (repo, path), why in ASIDE.items()]
     told = f"So are pages of one source that contradict each other: {'; '.join(pages)}."
-    runs = [_filled(f"- {_named(run)}: {why}", indent="  ") for run, why in DRAFTED]
-    return "\n\n".join((_filled(told), _filled(RUNS.format(table=TABLE)), "\n".join(runs)))
+    drafted = _filled(RUNS.format(table=TABLE)), _listed(DRAFTED)
+    return "\n\n".join((_filled(told), *drafted, OTHERWISE, _listed(UNPLANNED)))
+
+
+def _listed(runs: Runs) -> str:
+    return "\n".join(_filled(f"- {_named(run)}: {why}", indent="  ") for run, why in runs)
 
 
 def _filled(text: str, indent: str = "") -> str:

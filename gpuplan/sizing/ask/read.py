@@ -268,6 +268,7 @@ def _model_ref(workload: Workload, model: Model | None) -> ModelRef | None:
         active_parameters=language.active_parameters if language else model.parameters,
         source=model.source,
         checkpoint_precision=language.checkpoint_precision if language else None,
+        quant_method=language.quant_method if language else None,
     )
 
 

@@ -35,6 +35,8 @@ def parse(words: list[str]) -> dict[str, Any]:
         "max_num_batched_tokens": made.chunked_prefill_size,
         "revision": made.revision,
         "drafts": made.speculative_num_draft_tokens,
+        "quantization": made.quantization,
+        "quantization_of_drafts": made.speculative_draft_model_quantization,
     }
 
 
