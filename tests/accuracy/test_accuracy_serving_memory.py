@@ -51,7 +51,14 @@ def within(point: Point) -> bool:
 def test_printed_intervals_hold_nine_in_ten_of_what_servers_print(metric: str) -> None:
     points = [p for p in POINTS if p.metric == metric]
     assert len(points) > 40
-    assert 0.86 <= sum(map(within, points)) / len(points) <= 0.97
+    assert sum(map(within, points)) / len(points) >= 0.86
+
+
+@pytest.mark.parametrize("metric", ["kv_cache_tokens", "kv_cache_memory", "weights_gpu_memory"])
+def test_intervals_hold_nine_in_ten_of_servers_that_nothing_was_read_off(metric: str) -> None:
+    points = [p for p in POINTS if p.metric == metric and p.repository != FITTED]
+    assert len({p.repository for p in points}) >= 4
+    assert 0.86 <= sum(map(within, points)) / len(points) <= 0.95
 
 
 def test_the_room_of_logs_that_no_number_was_read_off_is_known_to_a_few_percent() -> None:

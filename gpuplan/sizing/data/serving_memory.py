@@ -49,10 +49,11 @@ STEP_SOURCE = {
     "tensorrt-llm": "max_num_tokens of NVIDIA/TensorRT-LLM llmapi/llm_args.py, read 2026-11-27",
     "tei": "--max-batch-tokens of huggingface/text-embeddings-inference v1.9.3",
 }
-# What servers that are no part of the fit take beside their cache, as factors on what is expected:
-# 90 % of what vLLM prints (bench/points/memory_served_public.csv). A cache itself is known.
-INTERVAL = (0.93, 1.05)
-INTERVAL_SOURCE = "90 % of what vLLM prints at its start on five kinds of GPUs (2026-11-28)"
+# What servers take beside their cache, as factors on what is expected: 15 of 16 rooms that others
+# print than those whom the numbers above were read off (bench/points/memory_served_public.csv).
+# They take less where an older release samples without sorting; more with a vision tower.
+INTERVAL = (0.85, 1.06)
+INTERVAL_SOURCE = "15 of 16 servers that are no part of the fit, as they print it (2026-11-28)"
 # A cache that holds the 95th percentile of what runs is exceeded at times: with so much more of it
 # replays of the examples put off one request in a hundred at most (tests/replay).
 CACHE_HIGH = 1.03
