@@ -12,6 +12,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from gpuplan.catalog.experts import ExpertKernels, expert_kernels
 from gpuplan.catalog.model import Gpu
 from gpuplan.frozen import record
 from gpuplan.releases import stated
@@ -113,6 +114,7 @@ class EngineKernels:
     launched_attention: Launched | None
     graphed_steps: tuple[Graphed, ...]
     whole_steps: tuple[Whole, ...]
+    experts: ExpertKernels
 
     def graphed(self, release: Release, architecture: str) -> Graphed | None:
         """What a release does with steps of such a model; None: it starts each kernel."""
@@ -223,6 +225,7 @@ def _engine(entry: dict[str, Any]) -> EngineKernels:
             )
             for row in entry["whole_steps"]
         ),
+        experts=expert_kernels(entry),
     )
 
 

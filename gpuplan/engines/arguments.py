@@ -95,6 +95,9 @@ def sglang(workload: Workload) -> Iterator[Argument]:
     yield from _listen(serving.port)
     yield from _precision(workload)
     yield from _modelopt(workload)
+    if serving.moe_runner_backend is not None:
+        told = flag("moe-runner-backend", serving.moe_runner_backend)
+        yield Because(told, "this release chooses no kernels for such experts here")
     attention_data_parallel = parallel.data_parallel_size > 1 and parallel.expert_parallel_size > 1
     # With data-parallel attention this engine counts all GPUs of the replica as tensor ranks.
     ranks = parallel.gpus if attention_data_parallel else parallel.tensor_parallel_size

@@ -22,7 +22,8 @@ class Speculative:
 class Serving:
     """Settings of an inference engine that the sizing derived, or that the manifest declares.
     `pooling`: what a text becomes where none is written, of `texts` a request; None: it writes.
-    `audio`: what it writes down; `images` of a request are read, and none is written."""
+    `audio`: what it writes down; `images` of a request are read, and none is written.
+    `moe_runner_backend`: kernels of experts, where the engine must be told of some."""
 
     max_model_len: int
     max_num_seqs: int
@@ -35,6 +36,7 @@ class Serving:
     texts: int | None = None
     audio: Literal[True] | None = None
     images: int | None = None
+    moe_runner_backend: str | None = None
 
 
 @record

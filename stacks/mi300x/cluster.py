@@ -72,7 +72,7 @@ tenant_support_quota = k8s.core.v1.ResourceQuota(
             "requests.storage": "145Gi",
             # the sum over the tenant's pods, 8 more and 32 GiB for those without GPUs
             "requests.cpu": "62",
-            "requests.memory": "1643Gi",
+            "requests.memory": "1760Gi",
         },
     ),
     opts=pulumi.ResourceOptions(provider=provider, depends_on=[tenant_support_namespace]),

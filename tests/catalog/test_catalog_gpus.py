@@ -28,12 +28,13 @@ VGPU = {name: found for name, found in GPUS.items() if found.vgpu_types}
         ("Tesla V100-SXM2-16GB", "10de:1db1", None, ["v100-sxm-16gb"]),
         ("Tesla V100-PCIE-32GB", "10de:1db6", None, ["v100-pcie-32gb"]),  # by its identifier
         (None, "1002:74a1", None, ["mi300x-192gb"]),
-        (None, "1002:74a1", 196592 * MIB, ["mi300x-192gb"]),  # 7 % above its nominal size
+        (None, "1002:74a1", 192 * GB, ["mi300x-192gb"]),  # what it is sold as
+        (None, "8086:e211", 24480 * MIB, ["arc-pro-b60-24gb"]),  # 7 % above its nominal size
         # One device, two boards; and two sizes of one board.
         (None, "10de:25b6", None, ["a16", "a2"]),
         ("NVIDIA A2", "10de:25b6", None, ["a2"]),
         (None, "10de:2bb3", None, ["rtx-pro-5000-48gb", "rtx-pro-5000-72gb"]),
-        (None, "10de:2bb3", 72 * GB, ["rtx-pro-5000-72gb"]),
+        (None, "10de:2bb3", 73415 * MIB, ["rtx-pro-5000-72gb"]),
         # What nothing is like, or contradicts itself.
         ("NVIDIA GeForce RTX 3080", None, 12288 * MIB, []),
         ("NVIDIA L4", "10de:2330", None, []),

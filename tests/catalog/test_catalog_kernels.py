@@ -15,7 +15,14 @@ from gpuplan.catalog.kernels import engine_kernels, tuned_products
 from gpuplan.catalog.load import load_catalog
 from gpuplan.models.families.registry import architectures
 
-GPUS = ("h100-sxm-80gb", "b200-sxm-180gb", "b300-sxm-288gb", "mi300x-192gb", "mi355x-288gb")
+GPUS = (
+    "h100-sxm-80gb",
+    "b200-sxm-180gb",
+    "b300-sxm-288gb",
+    "rtx-pro-6000-server",
+    "mi300x-192gb",
+    "mi355x-288gb",
+)
 
 
 def document(name: str, before: str = "", after: str = "") -> Any:
@@ -55,6 +62,8 @@ def test_they_speak_of_gpus_that_are_there(
         ("vllm", 'since: "0.18"', 'since: "18"', "scaled_within.since"),
         ("vllm", 'until: "0.11"', 'until: "0.8"', "launched_attention ends before it begins"),
         ("sglang", "[Qwen3NextForCausalLM,", "[GptOssForCausalLM,", "twice: GptOssForCausalLM"),
+        ("sglang", "models: [MiniMaxM2ForC", "models: [Qwen3MoeForC", "model twice: Qwen3MoeFor"),
+        ("sglang", 'since: "0.5.13"', 'since: "0.5.21"', "missing_experts ends before it"),
     ],
 )
 def test_a_file_that_is_not_sound_is_refused(
@@ -74,6 +83,8 @@ def test_every_model_that_they_name_is_one_that_can_be_planned() -> None:
     begin += [m for f in files.values() if f.exchanged_norms for m in f.exchanged_norms.models]
     begin += [m for f in files.values() for row in f.graphed_steps for m in row.models or ()]
     assert len(named) == 14
+    rows = [row for f in files.values() for row in (*f.chosen_experts, *f.missing_experts)]
+    named += [model for row in rows for model in row.models]
     assert set(named) <= set(known)
     assert {b for b in begin if not any(name.startswith(b) for name in known)} == set()
 
@@ -93,6 +104,47 @@ def test_the_longest_beginning_of_a_capability_says_the_release() -> None:
         "l40s": None,
         "mi300x-192gb": None,
     }
+
+
+@pytest.mark.parametrize(
+    ("gpu", "model", "release", "told"),
+    [
+        ("b200-sxm-180gb", "MiniMaxM2ForCausalLM", (0, 5, 15), False),  # CUTLASS's kernels
+        ("b200-sxm-180gb", "MiniMaxM2ForCausalLM", (0, 5, 16), True),
+        ("gb300-288gb", "MiniMaxM2ForCausalLM", (0, 5, 17), True),
+        ("b200-sxm-180gb", "MiniMaxM2ForCausalLM", (0, 5, 18), False),  # it chooses TRT-LLM's
+        ("b200-sxm-180gb", "MixtralForCausalLM", (0, 5, 18), True),
+        ("b200-sxm-180gb", "DeepseekV3ForCausalLM", (0, 5, 16), False),
+        ("rtx-pro-6000-server", "MiniMaxM2ForCausalLM", (0, 5, 16), False),
+        ("h200-sxm-141gb", "MiniMaxM2ForCausalLM", (0, 5, 16), False),  # Marlin's
+    ],
+)
+def test_sglang_is_told_kernels_of_experts_where_a_release_chooses_none(
+    gpu: str, model: str, release: tuple[int, ...], told: bool
+) -> None:
+    known, sglang = load_catalog().gpu(gpu), engine_kernels("sglang")
+    assert known is not None
+    assert sglang is not None
+    assert (sglang.experts.told(release, known, model) is not None) is told
+
+
+@pytest.mark.parametrize(
+    ("gpu", "release", "lacks"),
+    [
+        ("b200-sxm-180gb", (0, 5, 15), False),
+        ("b200-sxm-180gb", (0, 5, 16), True),
+        ("rtx-pro-6000-server", (0, 5, 13), True),
+        ("rtx-pro-6000-server", (0, 5, 21), False),
+    ],
+)
+def test_sglang_runs_no_experts_of_llama_4_in_some_releases(
+    gpu: str, release: tuple[int, ...], lacks: bool
+) -> None:
+    known, sglang = load_catalog().gpu(gpu), engine_kernels("sglang")
+    assert known is not None
+    assert sglang is not None
+    assert sglang.experts.lacks(release, known, "Llama4ForConditionalGeneration") is lacks
+    assert not sglang.experts.lacks(release, known, "MiniMaxM2ForCausalLM")
 
 
 def test_recipes_are_of_a_capability_or_of_a_maker() -> None:

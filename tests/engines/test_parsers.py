@@ -171,6 +171,7 @@ def test_sglang_reads_each_checkpoint_as_what_made_it_says(tmp_path: Path) -> No
     it alone a model that drafts as if it were of NVFP4 too."""
     ((_, answer),) = [(c, a) for c, a in asked("sglang", tmp_path) if c.name == "modelopt"]
     assert (answer["quantization"], answer["quantization_of_drafts"]) == ("modelopt_fp4", None)
+    assert answer["moe_runner_backend"] == "flashinfer_cutlass"
 
 
 @pytest.mark.usefixtures("parsers")

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 
 from gpuplan.engines.launch import Launch
 from gpuplan.engines.start import start
+from gpuplan.models.load import BUNDLED
 from gpuplan.pipeline import compile_files
 from gpuplan.plan.model import Workload
 from gpuplan.render.commented import Because
@@ -94,6 +96,78 @@ def test_sglang_is_told_what_the_model_optimizer_made(tmp_path: Path, gpu: str) 
     assert isinstance(launch, Launch)
     reasoned = [a.value for a in launch.arguments if isinstance(a, Because)]
     assert "--quantization=modelopt_fp4" in reasoned
+
+
+RUNNER = "--moe-runner-backend=flashinfer_cutlass"
+OPTIMIZED = {"quant_method": "modelopt", "quant_algo": "NVFP4"}
+
+
+def arguments(workload: Workload) -> dict[str, str | None]:
+    """What the engine is told, with the reason where there is one."""
+    launch = start(workload, first="first-host")
+    assert isinstance(launch, Launch)
+    reasons = (
+        (a.value, a.reason) if isinstance(a, Because) else (a, None) for a in launch.arguments
+    )
+    return {str(text): why for text, why in reasons}
+
+
+@pytest.mark.parametrize("gpu", ["b200-sxm-180gb", "b300-sxm-288gb"])
+@pytest.mark.parametrize("model", ["nvidia/MiniMax-M2.5-NVFP4", "nvidia/MiniMax-M2.7-NVFP4"])
+def test_sglang_is_told_the_kernels_of_experts_that_it_does_not_choose(
+    tmp_path: Path, gpu: str, model: str
+) -> None:
+    """Without them its server starts and ends with NotImplementedError in the first step."""
+    found = planned(tmp_path, gpu, model, "sglang")
+    assert isinstance(found, Workload), found
+    assert arguments(found)[RUNNER]
+
+
+@pytest.mark.parametrize(
+    ("gpu", "model", "engine"),
+    [
+        ("b200-sxm-180gb", "nvidia/Qwen3-235B-A22B-NVFP4", "sglang"),  # flashinfer_trtllm
+        ("b200-sxm-180gb", "nvidia/MiniMax-M2.5-NVFP4", "vllm"),
+        ("b200-sxm-180gb", "MiniMaxAI/MiniMax-M2.5", "sglang"),  # fp8
+        ("rtx-pro-6000-server", "nvidia/MiniMax-M2.5-NVFP4", "sglang"),  # chooses it by itself
+    ],
+)
+def test_kernels_of_experts_are_left_to_the_engine_where_it_has_some(
+    tmp_path: Path, gpu: str, model: str, engine: str
+) -> None:
+    found = planned(tmp_path, gpu, model, engine)
+    assert isinstance(found, Workload), found
+    assert not [text for text in arguments(found) if "moe-runner" in text]
+
+
+def optimized(name: str, **changed: object) -> str:
+    """A bundled model in NVFP4, as a manifest has it."""
+    config = json.loads((BUNDLED / f"{name}.json").read_text("utf-8"))["config"]
+    quantized = config | changed | {"quantization_config": OPTIMIZED}
+    return json.dumps({"name": "here/optimized", "config": quantized})
+
+
+@pytest.mark.parametrize("gpu", ["b200-sxm-180gb", "rtx-pro-6000-server"])
+def test_experts_that_no_kernels_of_sglang_run_are_refused(tmp_path: Path, gpu: str) -> None:
+    """Llama 4 weighs the inputs of its experts (sgl-project/sglang#34192)."""
+    llama = optimized("meta-llama--Llama-4-Scout-17B-16E-Instruct")
+    found = planned(tmp_path, gpu, llama, "sglang")
+    assert isinstance(found, str)
+    assert "no kernels of sglang 0.5.16 for nvfp4 experts of Llama4" in found
+    assert "name another engine" in found
+    assert isinstance(planned(tmp_path, gpu, llama, "vllm"), Workload)
+
+
+@pytest.mark.parametrize(("gpus", "taken"), [(4, True), (8, False)])
+def test_parts_of_experts_that_the_named_kernels_do_not_take_are_refused(
+    tmp_path: Path, gpus: int, taken: bool
+) -> None:
+    """The scales of the two halves of an expert's part fill 128 rows, or the server stops."""
+    model = optimized("MiniMaxAI--MiniMax-M2.5", intermediate_size=768)
+    split = f"sglang\n  overrides: {{tensor_parallel_size: {gpus}}}"
+    found = planned(tmp_path, "b200-sxm-180gb", model, split)
+    assert isinstance(found, Workload) is taken, found
+    assert taken or "8 GPUs do not divide 12 times 64 rows of an expert" in str(found)
 
 
 def test_nvfp4_needs_blackwell(tmp_path: Path) -> None:

@@ -134,6 +134,8 @@ def test_what_nothing_stands_for_names_each_gpu_once() -> None:
     assert (none.rule, none.message) == ("GP012", "no GPU that may be used runs 'look'")
     assert none.label == "l4: no int8 kernels"
     assert none.help.startswith("name GPUs of NVIDIA in 'platform.gpus'")
+    engine = nothing_runs("look", [stopped(*gate_of("kernels", "absent"))], AT, None)
+    assert engine.help == "name another engine, or weights in another precision"
 
 
 def test_of_nodes_that_no_rack_feeds_the_one_that_draws_least_is_told() -> None:

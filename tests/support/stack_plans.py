@@ -211,7 +211,7 @@ def modelopt_plan() -> Plan:
         quant_method="modelopt",
     )
     drafts = Speculative(method="draft_model", model="Qwen/Qwen3-0.6B", tokens=3)
-    serving = replace(base.serving, speculative=drafts)
+    serving = replace(base.serving, speculative=drafts, moe_runner_backend="flashinfer_cutlass")
     return serving_plan(workloads=(replace(base, precision="nvfp4", model=model, serving=serving),))
 
 

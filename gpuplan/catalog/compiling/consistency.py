@@ -100,7 +100,9 @@ def check_kernels(files: Files) -> Iterator[str]:
         for row in file.tuned_products:
             if row.architecture not in architectures:
                 yield f"kernels/{name}.yaml: no GPU of architecture '{row.architecture}'"
-        for row in (*file.fused_exchanges, *file.fused_by_recipes):
+        named = (file.named_experts,) if file.named_experts else ()
+        exchanges = (*file.fused_exchanges, *file.fused_by_recipes)
+        for row in (*exchanges, *named, *file.missing_experts):
             begin = row.capability
             if begin and not any(capability.startswith(begin) for capability in capabilities):
                 yield f"kernels/{name}.yaml: no GPU of compute capability '{begin}'"

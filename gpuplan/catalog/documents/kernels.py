@@ -37,6 +37,21 @@ class ListedDocument(SinceDocument):
     models: Models
 
 
+class NamedDocument(CapabilityDocument):
+    """The engine's name of the kernels, and of how many `rows` a GPU's part of an expert is a
+    multiple."""
+
+    backend: str
+    rows: Count
+
+
+class MissingDocument(CapabilityDocument):
+    """Before the release `until`, of architectures of models, whole."""
+
+    until: Release
+    models: Models
+
+
 class RecipeDocument(Strict):
     """What those ask for who tune an engine for a measurement: GPUs by the beginning of their
     `capability`, or all of a `vendor`; the beginnings of models' architectures."""
@@ -134,6 +149,9 @@ class KernelsFile(File):
     - `whole_steps`: of which sizes a step that only decodes is one graph: of the smallest that
       holds its requests, where the server takes so many at once, else graphs between attention;
     - `tuned_products`: whose products of weights scaled in blocks have kernels that were tuned;
+    - `named_experts`: where experts of NVFP4 that NVIDIA's Model Optimizer made have kernels only
+      if those are named, but for `chosen_experts`, for which the engine names some itself;
+    - `missing_experts`: of which models no kernels run them;
     - `unnamed_release`: what a release without numbers is taken for, where it matters.
     """
 
@@ -152,6 +170,9 @@ class KernelsFile(File):
     graphed_steps: list[GraphedDocument] = []
     whole_steps: list[WholeDocument] = []
     tuned_products: list[TunedDocument] = []
+    named_experts: NamedDocument | None = None
+    chosen_experts: list[ListedDocument] = []
+    missing_experts: list[MissingDocument] = []
 
     def cited(self) -> Iterable[str]:
         for name in type(self).model_fields:
@@ -164,8 +185,11 @@ class KernelsFile(File):
     def _once(self) -> Self:
         unique("capability", (row.capability for row in self.fused_exchanges))
         unique("model", (m for row in self.fused_models or () for m in row.models))
+        unique("model", (m for row in self.chosen_experts for m in row.models))
         unique("architecture", (row.architecture for row in self.tuned_products))
         launched = self.launched_attention
         if launched and not stated(launched.since) < stated(launched.until):
             raise ValueError("launched_attention ends before it begins")
+        if any(stated(row.since) >= stated(row.until) for row in self.missing_experts):
+            raise ValueError("missing_experts ends before it begins")
         return self

@@ -60,15 +60,18 @@ def not_measured(name: str, rejected: Sequence[Candidate], origin: Origin) -> Di
 
 
 def nothing_runs(
-    name: str, rejected: Sequence[Candidate], origin: Origin, others: str
+    name: str, rejected: Sequence[Candidate], origin: Origin, others: str | None
 ) -> Diagnostic:
-    """What no GPU that may be used runs at all; `others` are whose GPUs could."""
+    """What no GPU that may be used runs at all; `others` are whose GPUs could. None: another engine
+    could."""
     return error(
         "GP012",
         f"no GPU that may be used runs '{name}'",
         Origin(origin.document, origin.path),
         label=_gates(rejected),
-        help=f"name GPUs of {others} in 'platform.gpus', or give these what they do run:"
+        help="name another engine, or weights in another precision"
+        if others is None
+        else f"name GPUs of {others} in 'platform.gpus', or give these what they do run:"
         " docs/vendors.md",
     )
 

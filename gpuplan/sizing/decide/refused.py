@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from gpuplan.diagnostics import Diagnostic, remedied
+from gpuplan.sizing.ask.demand import LanguageDemand
 from gpuplan.sizing.candidates.choose import RACK
 from gpuplan.sizing.decide.messages import (
     not_measured,
@@ -18,6 +19,7 @@ from gpuplan.sizing.decide.searched import Search
 from gpuplan.sizing.decide.tried import searched
 from gpuplan.sizing.decide.without import overridden, without
 from gpuplan.sizing.hardware.offers import OtherSite, Site
+from gpuplan.sizing.kinds.serving.experts import missing
 from gpuplan.sizing.kinds.serving.nodes import apart, short_of_memory
 from gpuplan.vendors import vendor_of
 
@@ -29,7 +31,11 @@ def nothing(made: Search, site: Site, others: Iterable[OtherSite]) -> Diagnostic
     if lacks == {"unmeasured"}:
         return not_measured(demand.name, rejected, demand.origin)
     if lacks == {"absent"}:
-        return nothing_runs(demand.name, rejected, demand.origin, vendor_of(None).title)
+        kernels = isinstance(demand, LanguageDemand) and all(
+            missing(demand, c.device.gpu) for c in rejected
+        )
+        makers = None if kernels else vendor_of(None).title
+        return nothing_runs(demand.name, rejected, demand.origin, makers)
     fields, instead = blamed(demand, site, searched)
     if fields:
         at = demand.origin.child("overrides", fields[0])

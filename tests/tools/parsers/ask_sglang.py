@@ -36,6 +36,7 @@ def parse(words: list[str]) -> dict[str, Any]:
         "revision": made.revision,
         "drafts": made.speculative_num_draft_tokens,
         "quantization": made.quantization,
+        "moe_runner_backend": made.moe_runner_backend,
         "quantization_of_drafts": made.speculative_draft_model_quantization,
     }
 

@@ -112,7 +112,7 @@ def serve(
         resources=host_resources(settled, candidate.device, candidate.gpus),
         volumes=(models_volume(site, models, int(scope["replicas"])),),
         interruption=interruption(settled, site, candidate, cost, restarted(scope), loaded=stored),
-        serving=settings(settled, scope),
+        serving=settings(settled, scope, candidate.device.gpu),
         disaggregation=Disaggregation(
             prefill_replicas=int(scope["prefill_replicas"]),
             decode_replicas=int(scope["decode_replicas"]),

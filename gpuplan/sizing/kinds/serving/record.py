@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from gpuplan.catalog.model import Gpu
 from gpuplan.plan.model import Alternative, Metric, Serving
 from gpuplan.plan.times import TIMES
 from gpuplan.sizing.ask.demand import BatchDemand, LanguageDemand, ServingDemand, accepted
@@ -21,7 +22,7 @@ from gpuplan.sizing.evidence.sheet import Scope, Sheet, floats, sheet
 from gpuplan.sizing.hardware.domains import in_domain
 from gpuplan.sizing.hardware.offers import Site
 from gpuplan.sizing.kinds.batches import batch_volumes
-from gpuplan.sizing.kinds.serving import needs
+from gpuplan.sizing.kinds.serving import experts, needs
 from gpuplan.sizing.kinds.serving.limit import gate
 from gpuplan.sizing.kinds.serving.load import CAPACITY, CONCURRENCY, FINISH, REPLICAS, arriving
 from gpuplan.sizing.kinds.serving.measuring import record_measuring
@@ -127,7 +128,7 @@ def serve(
             *batch_volumes(settled, site, scope, count),
         ),
         interruption=interruption(settled, site, candidate, cost, restarted(scope), loaded=stored),
-        serving=settings(settled, scope),
+        serving=settings(settled, scope, candidate.device.gpu),
         concurrency=int(concurrency),
     )
 
@@ -287,8 +288,9 @@ def _run(demand: LanguageDemand, replica: Replica, scope: Scope) -> Metric:
     )
 
 
-def settings(settled: Settled[LanguageDemand], scope: Scope) -> Serving:
-    """What the engine is told."""
+def settings(settled: Settled[LanguageDemand], scope: Scope, gpu: Gpu) -> Serving:
+    """What the engine is told on such GPUs."""
+    named = experts.told(settled.demand, gpu)
     return Serving(
         max_model_len=int(scope["max_model_len"]),
         max_num_seqs=int(scope["max_num_seqs"]),
@@ -297,6 +299,7 @@ def settings(settled: Settled[LanguageDemand], scope: Scope) -> Serving:
         kv_cache_dtype=settled.demand.overrides.kv_cache_dtype or "auto",
         port=PORT,
         speculative=settled.demand.speculative,
+        moe_runner_backend=named.backend if named else None,
     )
 
 

@@ -21,7 +21,7 @@ from gpuplan.sizing.evidence.sheet import Sheet, floats
 from gpuplan.sizing.hardware.devices import Device
 from gpuplan.sizing.hardware.efficiency import unmeasured, unsupported
 from gpuplan.sizing.hardware.offers import GpuOffer, Site
-from gpuplan.sizing.kinds.serving import nodes
+from gpuplan.sizing.kinds.serving import experts, nodes
 from gpuplan.sizing.kinds.serving.limit import PART, first_gate, kept_apart, largest
 from gpuplan.sizing.kinds.serving.load import FINISH, OFFERED, REPLICAS, arriving
 from gpuplan.sizing.memory.engines import step_tokens
@@ -169,9 +169,10 @@ def replicas(demand: LanguageDemand, site: Site) -> Iterator[Replica]:
 
 
 def precision_gate(demand: LanguageDemand, device: Device) -> tuple[Shortfall, ...]:
-    """Of a GPU that the weights' or the cache's precision is not for, or that nobody measured."""
+    """Of a GPU that the weights' or the cache's precision is not for, or the engine's kernels, or
+    that nobody measured."""
     gate = unsupported(device.gpu, demand.precision, demand.engine.name)
-    gate = gate or unmeasured(device.gpu)
+    gate = gate or experts.missing(demand, device.gpu) or unmeasured(device.gpu)
     if demand.overrides.kv_cache_dtype == "fp8":
         gate += unsupported(device.gpu, "fp8")
     return gate
@@ -274,7 +275,9 @@ def layout_gate(
     if demand.model.layers % stages:
         return (uneven(stages, demand.model.layers, "layers", "stages"),)
     dimension = nodes.uneven(demand.model, gpus)
-    return (uneven(gpus, *dimension),) if dimension else ()
+    if dimension:
+        return (uneven(gpus, *dimension),)
+    return experts.undivided(demand, device.gpu, division)
 
 
 def _nodes_too_small(memory: Shortfall, room: int) -> Shortfall:
