@@ -133,7 +133,7 @@ k8s.apps.v1.Deployment(
                             # requests at once; their KV cache takes 37.1 GiB of a GPU
                             "--max-num-seqs=88",
                             "--max-num-batched-tokens=8192",
-                            # 173 GiB of 192 GiB
+                            # 172 GiB of 192 GiB
                             "--gpu-memory-utilization=0.9",
                             "--kv-cache-dtype=auto",
                             # an answer of 700 tokens, as 95 % are at most, is finished
