@@ -134,7 +134,7 @@ def test_the_most_sequences(changes: dict[str, Any], most: float) -> None:
 
 
 def test_the_cache_that_does_not_fit_is_named() -> None:
-    """20 sequences need 250 bytes: a GPU of which 80 % may be used must have 312.5, and three of the driver."""
+    """20 sequences need 250 bytes, 80 % of 312.5, beside three that the driver holds."""
     short = Shortfall(resource="kv_cache", requested=200.0, used=50.0, capacity=200.0, unit="B")
     flip = Flip(quantity="gpu_memory_bytes", now=250.0, needed=316.0, unit="B")
     assert gate(replica(), 20) == ((short,), flip)
