@@ -38,7 +38,7 @@ def written(path: Path, *rows: dict[str, str]) -> Path:
     """A file of points; what a row leaves out is empty."""
     with path.open("w", newline="", encoding="utf-8") as file:
         more = ("id", "hf_id", "split_group", "source_repo", "source_path", "kv_cache_dtype")
-        more += ("confidence",)
+        more += ("confidence", "locator")
         writer = csv.DictWriter(file, (*more, *COLUMNS), restval="")
         writer.writeheader()
         writer.writerows({"id": f"p{n}", **row} for n, row in enumerate(rows))

@@ -14,6 +14,7 @@ from gpuplan.accuracy.points.aside import aside
 from gpuplan.accuracy.points.benchmark_models import benchmark_model
 from gpuplan.accuracy.points.denoisers import find_denoiser
 from gpuplan.accuracy.points.devices import find_devices
+from gpuplan.accuracy.points.divided import divided
 from gpuplan.accuracy.points.known import ENGINES, PRECISIONS, find_model
 from gpuplan.accuracy.points.readings import READING, DataReading, reading
 from gpuplan.catalog.model import Gpu
@@ -152,7 +153,7 @@ def _point(row: Mapping[str, str]) -> Point | None:
         metric=row["metric"],
         value=value,
         group=row.get("split_group", ""),
-        case=reading(setting) if row["metric"] == READING else _case(setting),
+        case=reading(setting) if row["metric"] == READING else _case(divided(setting)),
         confidence="C" if aside(row) else row.get("confidence", ""),
         source=_source(row),
     )

@@ -17,6 +17,7 @@ from typing import NamedTuple
 
 from gpuplan.accuracy.fit.validate import without
 from gpuplan.accuracy.points.aside import ASIDE, DRAFTED, TABLE, UNPLANNED, Runs
+from gpuplan.accuracy.points.divided import WHY
 from gpuplan.accuracy.points.points import Point, read_points
 from gpuplan.accuracy.predict import PRIORS, function, rests
 from gpuplan.accuracy.show.plot import scatter
@@ -57,6 +58,8 @@ names one (`bench/points/served_public.csv`: gpt-oss-20b was up to 2.5 times slo
 there, on a B200).
 
 {aside}
+
+{divided}
 
 A prediction has two layers: formulas, and a correction by the measured points near it. **Here no
 point is predicted with the help of its own run**: points of one `split_group` go together, and so
@@ -116,6 +119,9 @@ def _filled(text: str, indent: str = "") -> str:
     )
 
 
+DIVIDED = _filled(f"Other runs of InferenceX's table are taken for what they were. {WHY}")
+
+
 def _named(run: Mapping[str, Sequence[str]]) -> str:
     """A kind of run: the values of its columns, layouts by the columns' names."""
     parts = (
@@ -130,7 +136,7 @@ def page(
 ) -> str:
     """`beside`: the text of each section of `BESIDE` that there is."""
     said = SHOWN if beside.get(AGAIN) else NOT_SHOWN
-    head = HEAD.format(count=len(points), refitted=said, aside=set_aside())
+    head = HEAD.format(count=len(points), refitted=said, aside=set_aside(), divided=DIVIDED)
     parts = [head, overview(by_way)]
     for title in BESIDE:
         parts += [f"## {title}\n", beside[title]] if beside.get(title) else []
