@@ -22,7 +22,7 @@ from gpuplan.plan.model import Estimate, record
 from gpuplan.sizing.calibration.anchors import Anchors, Features, Field
 from gpuplan.sizing.calibration.served import OWN
 from gpuplan.sizing.evidence.formula import constant
-from gpuplan.sizing.evidence.intervals import estimate
+from gpuplan.sizing.evidence.intervals import doubted, estimate
 from gpuplan.sizing.hardware.devices import whole
 from gpuplan.sizing.hardware.offers import GpuOffer
 from gpuplan.sizing.physics.serving.replica import Replica
@@ -67,9 +67,11 @@ class Served:
 
     @property
     def queued(self) -> Estimate:
-        """The same where some wait, by the formulas alone."""
+        """The same where some wait, by the formulas alone: as uncertain as how many are held, and
+        as the tokens of those for which the others wait."""
         middle, longest, shortest = (self._queued(part) for part in (1.0, *HELD))
-        factors = (shortest / middle, longest / middle)
+        held = (shortest / middle, longest / middle)
+        factors = doubted(held, self.replica.token_factors)
         return estimate(middle / MILLISECOND, factors, "extrapolated")
 
     def _queued(self, part: float) -> float:

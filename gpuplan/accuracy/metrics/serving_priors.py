@@ -63,7 +63,7 @@ _TOKEN = Prior(
     by="spread",
     held=tuple(WIDTHS["time_per_output_token"].items()),
     apart="source",
-    least=0.8,
+    least=0.65,
 )
 _FIRST = Prior(
     quantity="time_to_first_token",
