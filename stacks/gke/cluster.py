@@ -77,11 +77,11 @@ tenant_support_quota = k8s.core.v1.ResourceQuota(
     ),
     spec=k8s.core.v1.ResourceQuotaSpecArgs(
         hard={
-            "requests.nvidia.com/gpu": "35",
+            "requests.nvidia.com/gpu": "34",
             "requests.storage": "3245Gi",
             # the sum over the tenant's pods, 8 more and 32 GiB for those without GPUs
-            "requests.cpu": "416",
-            "requests.memory": "4634Gi",
+            "requests.cpu": "408",
+            "requests.memory": "4604Gi",
         },
     ),
     opts=pulumi.ResourceOptions(provider=provider, depends_on=[tenant_support_namespace]),

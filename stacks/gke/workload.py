@@ -11,7 +11,7 @@ config = pulumi.Config()
 # Where each workload is found.
 addresses = {"assistant": "http://assistant.gke-support.svc:8000", "tune": "job gke-support/tune"}
 
-# assistant: inference of meta-llama/Llama-3.1-8B-Instruct on 3 × l4, $3.00/h
+# assistant: inference of meta-llama/Llama-3.1-8B-Instruct on 2 × l4, $2.00/h
 assistant_labels = {
     "app.kubernetes.io/name": "assistant",
     "app.kubernetes.io/part-of": "gke",
@@ -88,7 +88,7 @@ k8s.apps.v1.Deployment(
     spec=k8s.apps.v1.DeploymentSpecArgs(
         # each on 1 × l4; meets mean time per output token and time to first token p95 and requests
         # per second and gpu memory
-        replicas=3,
+        replicas=2,
         selector=k8s.meta.v1.LabelSelectorArgs(match_labels=assistant_selector),
         strategy=k8s.apps.v1.DeploymentStrategyArgs(
             type="RollingUpdate",
@@ -107,7 +107,7 @@ k8s.apps.v1.Deployment(
                 # a Service called like the engine would set variables that the engine reads
                 enable_service_links=False,
                 priority_class_name="gke-normal",
-                termination_grace_period_seconds=78,
+                termination_grace_period_seconds=83,
                 topology_spread_constraints=[
                     k8s.core.v1.TopologySpreadConstraintArgs(
                         max_skew=1,
@@ -155,7 +155,7 @@ k8s.apps.v1.Deployment(
                             "--gpu-memory-utilization=0.9",
                             "--kv-cache-dtype=auto",
                             # an answer of 600 tokens, as 95 % are at most, is finished
-                            "--shutdown-timeout=33",
+                            "--shutdown-timeout=38",
                         ],
                         env=[
                             k8s.core.v1.EnvVarArgs(name="HOME", value="/scratch"),
@@ -256,7 +256,7 @@ k8s.apps.v1.Deployment(
             assistant_secret,
             assistant_models_claim,
         ],
-        custom_timeouts=pulumi.CustomTimeouts(create="2760s", update="4320s"),
+        custom_timeouts=pulumi.CustomTimeouts(create="2760s", update="3000s"),
     ),
 )
 

@@ -34,8 +34,8 @@ if config.get_bool("installGpuOperator") is not False:
         value_yaml_files=[pulumi.FileAsset("helm/10-gpu-operator/values.yaml")],
         # the chart's hook that upgrades its definitions needs it
         disable_openapi_validation=True,
-        # 600 s and 30 s for each of 4 GPU nodes
-        timeout=720,
+        # 600 s and 30 s for each of 3 GPU nodes
+        timeout=690,
         opts=pulumi.ResourceOptions(provider=cluster.provider, depends_on=[gpu_operator_namespace]),
     )
     installed.append(gpu_operator)

@@ -68,11 +68,11 @@ tenant_legal_quota = k8s.core.v1.ResourceQuota(
     ),
     spec=k8s.core.v1.ResourceQuotaSpecArgs(
         hard={
-            "requests.nvidia.com/gpu": "16",
+            "requests.nvidia.com/gpu": "12",
             "requests.storage": "832Gi",
             # the sum over the tenant's pods, 8 more and 32 GiB for those without GPUs
-            "requests.cpu": "104",
-            "requests.memory": "1312Gi",
+            "requests.cpu": "80",
+            "requests.memory": "992Gi",
         },
     ),
     opts=pulumi.ResourceOptions(provider=provider, depends_on=[tenant_legal_namespace]),

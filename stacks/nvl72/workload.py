@@ -130,7 +130,7 @@ k8s.apiextensions.CustomResource(
                     # a Service called like the engine would set variables that the engine reads
                     "enableServiceLinks": False,
                     "priorityClassName": "nvl72-normal",
-                    "terminationGracePeriodSeconds": 101,
+                    "terminationGracePeriodSeconds": 95,
                     "nodeSelector": {"nvidia.com/gpu.product": "NVIDIA-GB200"},
                     "affinity": {
                         # NVLink joins the GPUs of all 2 nodes
@@ -162,8 +162,8 @@ k8s.apiextensions.CustomResource(
                                 # 94.5 GiB of weights on each of 8 GPUs
                                 "--tensor-parallel-size=8",
                                 "--max-model-len=20480",
-                                # requests at once; their KV cache takes 12.5 GiB of a GPU
-                                "--max-num-seqs=48",
+                                # requests at once; their KV cache takes 14.3 GiB of a GPU
+                                "--max-num-seqs=56",
                                 "--max-num-batched-tokens=9216",
                                 # 166 GiB of 185 GiB
                                 "--gpu-memory-utilization=0.9",
@@ -174,7 +174,7 @@ k8s.apiextensions.CustomResource(
                                 "--master-port=29501",
                                 "--node-rank=0",
                                 # an answer of 1,000 tokens, as 95 % are at most, is finished
-                                "--shutdown-timeout=56",
+                                "--shutdown-timeout=50",
                             ],
                             "env": [
                                 {"name": "HOME", "value": "/scratch"},
@@ -270,7 +270,7 @@ k8s.apiextensions.CustomResource(
                     # a Service called like the engine would set variables that the engine reads
                     "enableServiceLinks": False,
                     "priorityClassName": "nvl72-normal",
-                    "terminationGracePeriodSeconds": 101,
+                    "terminationGracePeriodSeconds": 95,
                     "nodeSelector": {"nvidia.com/gpu.product": "NVIDIA-GB200"},
                     "affinity": {
                         # NVLink joins the GPUs of all 2 nodes
@@ -302,8 +302,8 @@ k8s.apiextensions.CustomResource(
                                 # 94.5 GiB of weights on each of 8 GPUs
                                 "--tensor-parallel-size=8",
                                 "--max-model-len=20480",
-                                # requests at once; their KV cache takes 12.5 GiB of a GPU
-                                "--max-num-seqs=48",
+                                # requests at once; their KV cache takes 14.3 GiB of a GPU
+                                "--max-num-seqs=56",
                                 "--max-num-batched-tokens=9216",
                                 # 166 GiB of 185 GiB
                                 "--gpu-memory-utilization=0.9",
@@ -331,7 +331,7 @@ k8s.apiextensions.CustomResource(
                                 "preStop": {
                                     "sleep": {
                                         # until the leader has answered what is at work
-                                        "seconds": 71,
+                                        "seconds": 65,
                                     },
                                 },
                             },

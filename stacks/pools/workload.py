@@ -157,8 +157,8 @@ documents_prefill_statefulset = k8s.apps.v1.StatefulSet(
                             # 16.9 GiB of weights on each of 4 GPUs
                             "--tensor-parallel-size=4",
                             "--max-model-len=25600",
-                            # requests at once; their KV cache takes 43.8 GiB of a GPU
-                            "--max-num-seqs=112",
+                            # requests at once; their KV cache takes 46.7 GiB of a GPU
+                            "--max-num-seqs=120",
                             "--max-num-batched-tokens=12288",
                             # 126 GiB of 140 GiB
                             "--gpu-memory-utilization=0.9",
@@ -433,8 +433,8 @@ documents_decode_statefulset = k8s.apps.v1.StatefulSet(
                             # 16.9 GiB of weights on each of 4 GPUs
                             "--tensor-parallel-size=4",
                             "--max-model-len=25600",
-                            # requests at once; their KV cache takes 43.8 GiB of a GPU
-                            "--max-num-seqs=112",
+                            # requests at once; their KV cache takes 46.7 GiB of a GPU
+                            "--max-num-seqs=120",
                             "--max-num-batched-tokens=12288",
                             # 126 GiB of 140 GiB
                             "--gpu-memory-utilization=0.9",

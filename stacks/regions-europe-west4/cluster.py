@@ -77,10 +77,10 @@ tenant_support_quota = k8s.core.v1.ResourceQuota(
     spec=k8s.core.v1.ResourceQuotaSpecArgs(
         hard={
             "requests.nvidia.com/gpu": "5",
-            "requests.storage": "44Gi",
+            "requests.storage": "78Gi",
             # the sum over the tenant's pods, 8 more and 32 GiB for those without GPUs
-            "requests.cpu": "52",
-            "requests.memory": "180Gi",
+            "requests.cpu": "28",
+            "requests.memory": "172Gi",
         },
     ),
     opts=pulumi.ResourceOptions(provider=provider, depends_on=[tenant_support_namespace]),

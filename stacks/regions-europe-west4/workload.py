@@ -309,7 +309,7 @@ k8s.batch.v1.Job(
     ),
 )
 
-# assistant: inference of meta-llama/Llama-3.1-8B-Instruct on 4 × l4, $4.21/h
+# assistant: inference of meta-llama/Llama-3.1-8B-Instruct on 4 × l4, $3.59/h
 assistant_labels = {
     "app.kubernetes.io/name": "assistant",
     "app.kubernetes.io/part-of": "regions-europe-west4",
@@ -322,12 +322,12 @@ assistant_selector = {
     "app.kubernetes.io/part-of": "regions-europe-west4",
 }
 assistant_resources = {
-    # 10 physical cores of 2 threads
-    "cpu": "20",
-    # 15 GiB of it is shared memory
-    "memory": "60Gi",
+    # 2 physical cores of 2 threads
+    "cpu": "4",
+    # 7 GiB of it is shared memory
+    "memory": "28Gi",
     "ephemeral-storage": "50Gi",
-    "nvidia.com/gpu": "2",
+    "nvidia.com/gpu": "1",
 }
 
 assistant_account = k8s.core.v1.ServiceAccount(
@@ -367,9 +367,9 @@ k8s.apps.v1.StatefulSet(
         labels=assistant_labels,
     ),
     spec=k8s.apps.v1.StatefulSetSpecArgs(
-        # each on 2 × l4; meets mean time per output token and time to first token p95 and requests
+        # each on 1 × l4; meets mean time per output token and time to first token p95 and requests
         # per second and gpu memory
-        replicas=2,
+        replicas=4,
         selector=k8s.meta.v1.LabelSelectorArgs(match_labels=assistant_selector),
         service_name="assistant",
         pod_management_policy="Parallel",
@@ -390,7 +390,7 @@ k8s.apps.v1.StatefulSet(
                 # a Service called like the engine would set variables that the engine reads
                 enable_service_links=False,
                 priority_class_name="regions-europe-west4-normal",
-                termination_grace_period_seconds=75,
+                termination_grace_period_seconds=83,
                 topology_spread_constraints=[
                     k8s.core.v1.TopologySpreadConstraintArgs(
                         max_skew=1,
@@ -404,8 +404,8 @@ k8s.apps.v1.StatefulSet(
                 ],
                 node_selector={
                     "gpuplan.dev/stack": "regions-europe-west4",
-                    "gpuplan.dev/pool": "l4-x2",
-                    "node.kubernetes.io/instance-type": "g2-standard-24",
+                    "gpuplan.dev/pool": "l4-x1",
+                    "node.kubernetes.io/instance-type": "g2-standard-8",
                 },
                 tolerations=[
                     k8s.core.v1.TolerationArgs(
@@ -428,18 +428,17 @@ k8s.apps.v1.StatefulSet(
                             "--host=0.0.0.0",
                             "--port=8000",
                             "--quantization=fp8",
-                            # 4.23 GiB of weights on each of 2 GPUs
-                            "--tensor-parallel-size=2",
+                            # 8.46 GiB of weights
+                            "--tensor-parallel-size=1",
                             "--max-model-len=6144",
-                            # requests at once; their KV cache takes 5.45 GiB of a GPU
-                            "--max-num-seqs=80",
-                            "--max-num-batched-tokens=3072",
+                            # requests at once; their KV cache takes 5.76 GiB of a GPU
+                            "--max-num-seqs=40",
+                            "--max-num-batched-tokens=2048",
                             # 19.7 GiB of 22.4 GiB
                             "--gpu-memory-utilization=0.9",
                             "--kv-cache-dtype=auto",
-                            # an answer of 600 tokens, as 95 % are at most, is finished; 30 s are
-                            # the least
-                            "--shutdown-timeout=30",
+                            # an answer of 600 tokens, as 95 % are at most, is finished
+                            "--shutdown-timeout=38",
                         ],
                         env=[
                             k8s.core.v1.EnvVarArgs(name="HOME", value="/scratch"),
@@ -516,7 +515,7 @@ k8s.apps.v1.StatefulSet(
                             medium="Memory",
                             # ranks exchange data through /dev/shm; the default of 64 MiB is too
                             # small
-                            size_limit="15Gi",
+                            size_limit="7Gi",
                         ),
                     ),
                 ],
@@ -545,7 +544,7 @@ k8s.apps.v1.StatefulSet(
             assistant_account,
             assistant_secret,
         ],
-        custom_timeouts=pulumi.CustomTimeouts(create="2760s", update="2880s"),
+        custom_timeouts=pulumi.CustomTimeouts(create="2760s", update="6000s"),
     ),
 )
 

@@ -1,4 +1,4 @@
-"""Constants of the serving model, written by bench/fitting/calibrate.py.
+"""Constants of the serving model, written by -.
 
 Overheads are seconds. `VENDOR`: factors on the constants of another maker's GPUs, `overhead` on all
 of an engine's but `scaling_overhead`, which has a value of its own, `interference` on an engine's,
@@ -20,103 +20,103 @@ evenly.
 
 from __future__ import annotations
 
-SOURCE = "calibrated on 1,919 public points of time per output token (2026-11-27)"
-FIRST_SOURCE = "calibrated on 1,690 public points of time to first token (2026-11-27)"
+SOURCE = "calibrated on 1,902 public points of time per output token (2026-11-27)"
+FIRST_SOURCE = "calibrated on 1,682 public points of time to first token (2026-11-27)"
 FACTORS = {
-    "matmul_factor": 0.9635,
-    "attention_factor": 1.047,
-    "expert_factor": 0.8331,
-    "link_factor": 0.7581,
-    "elementwise_factor": 1.545,
-    "block_overhead": 2.618e-06,
-    "state_overhead": 1.016e-05,
-    "eager_experts": 0.4852,
-    "eager_state": 2.573,
-    "eager_latent": 1.803,
-    "eager_index": 0.8366,
+    "matmul_factor": 0.9601,
+    "attention_factor": 1.041,
+    "expert_factor": 0.8166,
+    "link_factor": 0.723,
+    "elementwise_factor": 1.565,
+    "block_overhead": 2.283e-06,
+    "state_overhead": 1.705e-05,
+    "eager_experts": 0.4936,
+    "eager_state": 2.549,
+    "eager_latent": 1.756,
+    "eager_index": 0.83,
 }
-LATENT_OVERHEAD = 2.084e-06  # a layer
+LATENT_OVERHEAD = 2.036e-06  # a layer
 ENGINE = {
     "vllm": {
-        "layer_overhead": 1.256e-05,
-        "routing_overhead": 3.147e-06,
-        "step_overhead": 0.0001697,
-        "sequence_overhead": 3.299e-05,
-        "scaling_overhead": 1.25e-05,
-        "interference": 1.092,
-        "eager_seconds": 0.0002856,
+        "layer_overhead": 1.343e-05,
+        "routing_overhead": 3.208e-06,
+        "step_overhead": 0.0001699,
+        "sequence_overhead": 3.352e-05,
+        "scaling_overhead": 1.182e-05,
+        "interference": 1.06,
+        "eager_seconds": 0.000286,
         "captured": 0.5,
     },
     "sglang": {
-        "layer_overhead": 1.023e-05,
-        "routing_overhead": 1.922e-05,
-        "step_overhead": 0.0005039,
-        "sequence_overhead": 2.935e-05,
-        "scaling_overhead": 1.2e-06,
-        "interference": 1.08,
-        "eager_seconds": 0.0008211,
-        "captured": 0.3977,
+        "layer_overhead": 9.676e-06,
+        "routing_overhead": 1.506e-05,
+        "step_overhead": 0.0004672,
+        "sequence_overhead": 2.807e-05,
+        "scaling_overhead": 1.604e-06,
+        "interference": 1.076,
+        "eager_seconds": 0.0008117,
+        "captured": 0.4489,
     },
     "tensorrt-llm": {
-        "layer_overhead": 3.601e-06,
-        "routing_overhead": 3.035e-06,
-        "step_overhead": 0.0003595,
-        "sequence_overhead": 1.406e-05,
-        "scaling_overhead": 2.862e-06,
-        "interference": 1.042,
-        "eager_seconds": 0.0005586,
-        "captured": 0.5978,
+        "layer_overhead": 3.611e-06,
+        "routing_overhead": 2.862e-06,
+        "step_overhead": 0.0003381,
+        "sequence_overhead": 1.396e-05,
+        "scaling_overhead": 3.001e-06,
+        "interference": 1.034,
+        "eager_seconds": 0.0005619,
+        "captured": 0.6045,
     },
 }
 VENDOR = {
     "amd": {
-        "matmul_factor": 1.21,
-        "expert_factor": 0.9071,
-        "overhead": 1.176,
-        "scaling_overhead": 3.756e-05,
-        "interference": 1.81,
-        "untuned_prompts": 2.125,
+        "matmul_factor": 1.201,
+        "expert_factor": 0.905,
+        "overhead": 1.232,
+        "scaling_overhead": 3.774e-05,
+        "interference": 1.817,
+        "untuned_prompts": 2.134,
     },
 }
-UNFUSED_SECONDS = 7.179e-06  # an exchange
-OVERLAPPED = 0.3148  # of `sequence_overhead`, vLLM from 0.14 on
-SCALED_WITHIN = 0.4504  # of `scaling_overhead`, vLLM from 0.18 on
+UNFUSED_SECONDS = 6.752e-06  # an exchange
+OVERLAPPED = 0.2874  # of `sequence_overhead`, vLLM from 0.14 on
+SCALED_WITHIN = 0.4304  # of `scaling_overhead`, vLLM from 0.18 on
 PIECE_SECONDS = 0.0001289  # a layer, graphs between attention
 FIRST_TOKEN = {
     "vllm": {
-        "settled": 0.224,
-        "gathering": 16.21,
-        "first_overhead": 0.00812,
-        "contended_overhead": 0.00495,
-        "contended_prefill": 0.7849,
-        "first_step_factor": 1.353,
-        "burst_factor": 1.084,
-        "line_steps": 1.757,
-        "prompt_routing": 1.112,
-        "first_sequence_overhead": 0.0005874,
+        "settled": 0.2138,
+        "gathering": 16.43,
+        "first_overhead": 0.007931,
+        "contended_overhead": 0.005397,
+        "contended_prefill": 0.8675,
+        "first_step_factor": 1.292,
+        "burst_factor": 1.12,
+        "line_steps": 1.815,
+        "prompt_routing": 1.102,
+        "first_sequence_overhead": 0.0006064,
     },
     "sglang": {
-        "settled": 0.1024,
-        "gathering": 15.13,
-        "first_overhead": 0.006526,
-        "contended_overhead": 0.159,
-        "contended_prefill": 0.3614,
-        "first_step_factor": 8.15,
-        "burst_factor": 0.9433,
+        "settled": 0.1033,
+        "gathering": 15.36,
+        "first_overhead": 0.006569,
+        "contended_overhead": 0.1624,
+        "contended_prefill": 0.383,
+        "first_step_factor": 8.081,
+        "burst_factor": 0.9366,
         "line_steps": 1.0,
-        "prompt_routing": 1.577,
-        "first_sequence_overhead": 0.0008997,
+        "prompt_routing": 1.562,
+        "first_sequence_overhead": 0.0008162,
     },
     "tensorrt-llm": {
-        "settled": 0.3531,
-        "gathering": 15.03,
-        "first_overhead": 0.006338,
-        "contended_overhead": 0.02701,
-        "contended_prefill": 0.3901,
-        "first_step_factor": 5.898,
-        "burst_factor": 1.223,
+        "settled": 0.3545,
+        "gathering": 15.01,
+        "first_overhead": 0.006349,
+        "contended_overhead": 0.02598,
+        "contended_prefill": 0.3723,
+        "first_step_factor": 6.43,
+        "burst_factor": 1.255,
         "line_steps": 1.0,
-        "prompt_routing": 1.109,
-        "first_sequence_overhead": 0.0001859,
+        "prompt_routing": 1.06,
+        "first_sequence_overhead": 0.0001915,
     },
 }

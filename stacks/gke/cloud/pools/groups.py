@@ -55,7 +55,7 @@ upgrades = gcp.container.NodePoolUpgradeSettingsArgs(
     max_unavailable=1,
 )
 
-# l4-x1: 3 × g2-standard-12, on-demand, in us-central1-b or us-central1-c
+# l4-x1: 2 × g2-standard-12, on-demand, in us-central1-b or us-central1-c
 l4_x1_pool = gcp.container.NodePool(
     "l4-x1",
     name="gke-l4-x1",
@@ -64,7 +64,7 @@ l4_x1_pool = gcp.container.NodePool(
     node_locations=["us-central1-b", "us-central1-c"],
     autoscaling=gcp.container.NodePoolAutoscalingArgs(
         total_min_node_count=0,
-        total_max_node_count=3,
+        total_max_node_count=2,
         location_policy="ANY",
     ),
     initial_node_count=0,

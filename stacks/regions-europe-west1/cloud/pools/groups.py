@@ -45,16 +45,16 @@ upgrades = gcp.container.NodePoolUpgradeSettingsArgs(
     max_unavailable=1,
 )
 
-# l4-x2: 2 × g2-standard-24, on-demand, in europe-west1-b or europe-west1-c
-l4_x2_pool = gcp.container.NodePool(
-    "l4-x2",
-    name="regions-europe-west1-l4-x2",
+# l4-x1: 4 × g2-standard-8, on-demand, in europe-west1-b or europe-west1-c
+l4_x1_pool = gcp.container.NodePool(
+    "l4-x1",
+    name="regions-europe-west1-l4-x1",
     cluster=cluster_name,
     location=location,
     node_locations=["europe-west1-b", "europe-west1-c"],
     autoscaling=gcp.container.NodePoolAutoscalingArgs(
         total_min_node_count=0,
-        total_max_node_count=2,
+        total_max_node_count=4,
         location_policy="ANY",
     ),
     initial_node_count=0,
@@ -62,20 +62,20 @@ l4_x2_pool = gcp.container.NodePool(
     upgrade_settings=upgrades,
     network_config=gcp.container.NodePoolNetworkConfigArgs(enable_private_nodes=True),
     node_config=gcp.container.NodePoolNodeConfigArgs(
-        machine_type="g2-standard-24",
+        machine_type="g2-standard-8",
         image_type="COS_CONTAINERD",
         disk_size_gb=215,
         guest_accelerators=[
             gcp.container.NodePoolNodeConfigGuestAcceleratorArgs(
                 type="nvidia-l4",
-                count=2,
+                count=1,
                 gpu_driver_installation_config=driver,
             ),
         ],
         gvnic=gcp.container.NodePoolNodeConfigGvnicArgs(enabled=True),
         service_account=nodes,
         oauth_scopes=["https://www.googleapis.com/auth/cloud-platform"],
-        labels={"gpuplan.dev/stack": "regions-europe-west1", "gpuplan.dev/pool": "l4-x2"},
+        labels={"gpuplan.dev/stack": "regions-europe-west1", "gpuplan.dev/pool": "l4-x1"},
         taints=[gpu],
         kubelet_config=kubelet,
         shielded_instance_config=shielded,

@@ -45,7 +45,7 @@ upgrades = gcp.container.NodePoolUpgradeSettingsArgs(
     max_unavailable=1,
 )
 
-# l4-x1: 1 × g2-standard-8, on-demand, in europe-west4-a or europe-west4-b
+# l4-x1: 5 × g2-standard-8, on-demand, in europe-west4-a or europe-west4-b
 l4_x1_pool = gcp.container.NodePool(
     "l4-x1",
     name="regions-europe-west4-l4-x1",
@@ -54,7 +54,7 @@ l4_x1_pool = gcp.container.NodePool(
     node_locations=["europe-west4-a", "europe-west4-b"],
     autoscaling=gcp.container.NodePoolAutoscalingArgs(
         total_min_node_count=0,
-        total_max_node_count=1,
+        total_max_node_count=5,
         location_policy="ANY",
     ),
     initial_node_count=0,
@@ -64,7 +64,7 @@ l4_x1_pool = gcp.container.NodePool(
     node_config=gcp.container.NodePoolNodeConfigArgs(
         machine_type="g2-standard-8",
         image_type="COS_CONTAINERD",
-        disk_size_gb=215,
+        disk_size_gb=269,
         guest_accelerators=[
             gcp.container.NodePoolNodeConfigGuestAcceleratorArgs(
                 type="nvidia-l4",
@@ -76,45 +76,6 @@ l4_x1_pool = gcp.container.NodePool(
         service_account=nodes,
         oauth_scopes=["https://www.googleapis.com/auth/cloud-platform"],
         labels={"gpuplan.dev/stack": "regions-europe-west4", "gpuplan.dev/pool": "l4-x1"},
-        taints=[gpu],
-        kubelet_config=kubelet,
-        shielded_instance_config=shielded,
-        workload_metadata_config=metadata,
-    ),
-    opts=pulumi.ResourceOptions(ignore_changes=["nodeCount", "initialNodeCount"]),
-)
-
-# l4-x2: 2 × g2-standard-24, on-demand, in europe-west4-a or europe-west4-b
-l4_x2_pool = gcp.container.NodePool(
-    "l4-x2",
-    name="regions-europe-west4-l4-x2",
-    cluster=cluster_name,
-    location=location,
-    node_locations=["europe-west4-a", "europe-west4-b"],
-    autoscaling=gcp.container.NodePoolAutoscalingArgs(
-        total_min_node_count=0,
-        total_max_node_count=2,
-        location_policy="ANY",
-    ),
-    initial_node_count=0,
-    management=gcp.container.NodePoolManagementArgs(auto_repair=True, auto_upgrade=True),
-    upgrade_settings=upgrades,
-    network_config=gcp.container.NodePoolNetworkConfigArgs(enable_private_nodes=True),
-    node_config=gcp.container.NodePoolNodeConfigArgs(
-        machine_type="g2-standard-24",
-        image_type="COS_CONTAINERD",
-        disk_size_gb=215,
-        guest_accelerators=[
-            gcp.container.NodePoolNodeConfigGuestAcceleratorArgs(
-                type="nvidia-l4",
-                count=2,
-                gpu_driver_installation_config=driver,
-            ),
-        ],
-        gvnic=gcp.container.NodePoolNodeConfigGvnicArgs(enabled=True),
-        service_account=nodes,
-        oauth_scopes=["https://www.googleapis.com/auth/cloud-platform"],
-        labels={"gpuplan.dev/stack": "regions-europe-west4", "gpuplan.dev/pool": "l4-x2"},
         taints=[gpu],
         kubelet_config=kubelet,
         shielded_instance_config=shielded,
