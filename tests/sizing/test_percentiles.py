@@ -81,7 +81,7 @@ def test_the_strictest_decides(name: str) -> None:
 def test_a_tight_percentile_takes_more_gpus_than_its_mean() -> None:
     busy = {f"load.requests_per_second.{part}": 400.0 for part in ("mean", "peak")}
     gpus = []
-    for limits in ("{mean: 12 ms}", "{mean: 12 ms, p95: 12 ms}", "{mean: 12 ms, p99: 12 ms}"):
+    for limits in ("{mean: 11 ms}", "{mean: 11 ms, p95: 11 ms}", "{mean: 11 ms, p99: 11 ms}"):
         asked = wanted(slo(f"time_per_output_token: {limits}"), numbers=busy)
         sized = size(asked, site("h100-sxm-80gb", node_count=1000))
         assert isinstance(sized, Sized), sized
@@ -92,7 +92,7 @@ def test_a_tight_percentile_takes_more_gpus_than_its_mean() -> None:
 def test_what_cannot_be_met_names_the_percentile_as_it_is_written() -> None:
     label = answer(slo("time_to_first_token: {p99: 1 ms}"))
     assert isinstance(label, str)
-    assert re.search(r"time_to_first_token_p99: \d\d.\d ms where 1 ms is asked", label)
+    assert re.search(r"time_to_first_token_p99: \d\d(\.\d)? ms where 1 ms is asked", label)
     sized = size(
         wanted(slo("time_to_first_token: {p99: 1 ms}")), site("h100-sxm-80gb", node_count=1000)
     )
