@@ -45,7 +45,7 @@ class ExpertKernels:
     def told(self, release: tuple[int, ...], gpu: Gpu, architecture: str) -> NamedExperts | None:
         """What the release must be told; None where it chooses."""
         named = self.named
-        if named is None or release < named.since or not _begins(gpu, named.capability):
+        if named is None or release < named.since or not gpu.capable(named.capability):
             return None
         first = self.chosen.get(architecture)
         return named if first is None or release < first else None
@@ -54,13 +54,9 @@ class ExpertKernels:
         return any(
             row.since <= release < row.until
             and architecture in row.models
-            and _begins(gpu, row.capability)
+            and gpu.capable(row.capability)
             for row in self.missing
         )
-
-
-def _begins(gpu: Gpu, capability: str) -> bool:
-    return (gpu.compute_capability or "").startswith(capability)
 
 
 def expert_kernels(entry: Mapping[str, Any]) -> ExpertKernels:

@@ -15,7 +15,7 @@ from typing import Any
 from gpuplan.catalog.experts import ExpertKernels, expert_kernels
 from gpuplan.catalog.model import Gpu
 from gpuplan.frozen import record
-from gpuplan.releases import stated
+from gpuplan.releases import release_numbers, stated
 
 KERNELS = Path(__file__).with_name("kernels.json")
 Release = tuple[int, ...]
@@ -34,7 +34,7 @@ class Recipe:
         if self.capability is None:
             here = gpu.vendor == self.vendor
         else:
-            here = (gpu.compute_capability or "").startswith(self.capability)
+            here = gpu.capable(self.capability)
         return here and architecture.startswith(self.models)
 
 
@@ -116,6 +116,10 @@ class EngineKernels:
     whole_steps: tuple[Whole, ...]
     experts: ExpertKernels
 
+    def release(self, version: str) -> Release | None:
+        """The numbers of a release, or of what one without numbers is taken for."""
+        return release_numbers(version) or self.unnamed_release
+
     def graphed(self, release: Release, architecture: str) -> Graphed | None:
         """What a release does with steps of such a model; None: it starts each kernel."""
         rows = [row for row in self.graphed_steps if row.since <= release]
@@ -140,8 +144,7 @@ class EngineKernels:
 
     def fused_since(self, gpu: Gpu, architecture: str) -> Release | None:
         """The first release that does an exchange and its norm in one kernel; None: none does."""
-        capability = gpu.compute_capability or ""
-        first = next((s for begin, s in self.fused_exchanges if capability.startswith(begin)), None)
+        first = next((s for begin, s in self.fused_exchanges if gpu.capable(begin)), None)
         if first is None or self.fused_models is None:
             return first
         listed = self.fused_models.get(architecture)
@@ -165,8 +168,8 @@ def kernel_facts() -> list[tuple[str, str, str, str, str]]:
 def _words(fact: Mapping[str, Any]) -> str:
     """`models GptOss, tokens 1024`."""
     said = {n.replace("_", " "): v for n, v in fact.items() if n not in ("since", "source")}
-    stated = {n: v for n, v in said.items() if v is not False}
-    return ", ".join(n if v is True else f"{n} {_value(v)}" for n, v in stated.items())
+    shown = {n: v for n, v in said.items() if v is not False}
+    return ", ".join(n if v is True else f"{n} {_value(v)}" for n, v in shown.items())
 
 
 def _value(value: Any) -> str:

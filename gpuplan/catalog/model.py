@@ -256,6 +256,10 @@ class Gpu:
     kernels_as: tuple[StandIn, ...] = ()
     collectives_as: StandIn | None = None
 
+    def capable(self, begin: str) -> bool:
+        """Whether its compute capability begins so."""
+        return self.compute_capability is not None and self.compute_capability.startswith(begin)
+
     @property
     def is_card(self) -> bool:
         """Whether it is plugged into a slot, not part of a board or a module."""

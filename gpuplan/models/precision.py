@@ -41,32 +41,32 @@ def checkpoint_precision(whole: Fields, text: Fields) -> str:
 def quant_method(whole: Fields, text: Fields) -> str | None:
     """What made the checkpoint's weights of fewer bits, in the names of huggingface/transformers;
     `modelopt` too where only an algorithm of NVIDIA's Model Optimizer is named."""
-    for fields in (whole, text):
-        if isinstance(stated := fields.value("quantization_config"), Mapping):
-            method = stated.get("quant_method") or ("quant_algo" in stated and "modelopt")
-            return method if isinstance(method, str) else None
-    return None
+    stated = _stated(whole, text)
+    method = stated.get("quant_method") or ("quant_algo" in stated and "modelopt")
+    return method if isinstance(method, str) else None
 
 
 def quantized_group(whole: Fields, text: Fields) -> int | None:
     """Weights that share a scale, where AWQ, GPTQ or compressed-tensors say so in one number."""
-    for fields in (whole, text):
-        stated = fields.value("quantization_config")
-        if isinstance(stated, Mapping):
-            parts = [stated, *(g.get("weights") for g in _groups(stated))]
-            sizes = {p["group_size"] for p in parts if isinstance(p, Mapping) and "group_size" in p}
-            size = sizes.pop() if len(sizes) == 1 else None
-            return size if isinstance(size, int) and size > 0 else None
-    return None
+    stated = _stated(whole, text)
+    parts = [stated, *(g.get("weights") for g in _groups(stated))]
+    sizes = {p["group_size"] for p in parts if isinstance(p, Mapping) and "group_size" in p}
+    size = sizes.pop() if len(sizes) == 1 else None
+    return size if isinstance(size, int) and size > 0 else None
 
 
 def leaves_attention(fields: Fields) -> bool:
     """Whether the configuration lists the whole attention of layers among the modules that stay as
     they were. A list that names some of its projections does not."""
-    stated = fields.value("quantization_config")
-    quantization = stated if isinstance(stated, Mapping) else {}
+    quantization = _stated(fields)
     listed = next((quantization[name] for name in _LEFT if quantization.get(name)), ())
     return isinstance(listed, list) and any(_ATTENTION.fullmatch(str(m)) for m in listed)
+
+
+def _stated(*places: Fields) -> Mapping[str, Any]:
+    """The first of the configurations that is one."""
+    stated = (fields.value("quantization_config") for fields in places)
+    return next((each for each in stated if isinstance(each, Mapping)), {})
 
 
 def _quantized(fields: Fields, quantization: Mapping[str, Any]) -> str:

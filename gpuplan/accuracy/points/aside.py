@@ -19,7 +19,8 @@ ASIDE = {
     "2026-11-27)",
 }
 
-Runs = tuple[tuple[Mapping[str, tuple[str, ...]], str], ...]
+RunValues = Mapping[str, tuple[str, ...]]  # values of columns that tell it
+Runs = tuple[tuple[RunValues, str], ...]
 
 # InferenceX's runs in a table of aiconfigurator, which has no column for multi-token prediction:
 # the values that tell runs, and what every version of SemiAnalysisAI/InferenceX,
@@ -106,4 +107,8 @@ def aside(row: Mapping[str, str]) -> bool:
     if (row.get("source_repo", ""), path) in ASIDE:
         return True
     runs = UNPLANNED + (DRAFTED if path == TABLE else ())
-    return any(all(row.get(c) in values for c, values in run.items()) for run, _ in runs)
+    return any(is_of(row, run) for run, _ in runs)
+
+
+def is_of(row: Mapping[str, str], run: RunValues) -> bool:
+    return all(row.get(column) in values for column, values in run.items())

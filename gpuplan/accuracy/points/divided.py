@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from gpuplan.accuracy.points.aside import TABLE
+from gpuplan.accuracy.points.aside import TABLE, is_of
 
 # For docs/accuracy.md, too.
 WHY = (
@@ -20,9 +20,8 @@ _DUMPED = re.compile(r"2026_04_06_|.*_cfg(\d+)$")
 # Runs of vLLM whose line says `dp-attn: true`, which its dump tells from others by these numbers:
 # minimaxm2.5-fp4-b200-vllm, -fp4-b300-vllm and -fp8-b300-vllm of commit 41ed82dc1, by their loads.
 _ATTENTION_APART = ("707", "727", "827")
-# No script of InferenceX for it passed --enable-expert-parallel when these were measured:
-# benchmarks/single_node/kimik2.5_fp4_b200.sh and _b300.sh of commits a58dedd5a to f34a83b25.
-_EXPERTS_WHOLE = {"model": "kimi-k2.5", "precision": "fp4", "engine": "vllm 0.17.0"}
+# By benchmarks/single_node/kimik2.5_fp4_b200.sh and _b300.sh of commits a58dedd5a to f34a83b25.
+_EXPERTS_WHOLE = {"model": ("kimi-k2.5",), "precision": ("fp4",), "engine": ("vllm 0.17.0",)}
 
 
 def divided(row: Mapping[str, str]) -> Mapping[str, str]:
@@ -31,27 +30,25 @@ def divided(row: Mapping[str, str]) -> Mapping[str, str]:
     if row.get("source_path") != TABLE:
         return row
     dumped = _DUMPED.match(row.get("locator", ""))
-    ranks = _run(row, dumped[1]) if dumped else None
-    divided = row if ranks is None else {**row, **{n: str(count) for n, count in ranks.items()}}
-    whole = all(row.get(column) == value for column, value in _EXPERTS_WHOLE.items())
-    return {**divided, "ep": "1"} if whole else divided
+    told = {**row, **_run(row, dumped[1])} if dumped else row
+    return {**told, "ep": "1"} if is_of(row, _EXPERTS_WHOLE) else told
 
 
-def _run(row: Mapping[str, str], configured: str | None) -> Mapping[str, int] | None:
-    """GPUs, and ranks of a replica's attention and experts."""
+def _run(row: Mapping[str, str], configured: str | None) -> Mapping[str, str]:
+    """GPUs, and ranks of a replica's attention and experts; {} of a row that says them."""
     try:
         gpus, tensor, experts, data = (int(row[column]) for column in ("n_gpus", "tp", "ep", "dp"))
     except ValueError:
-        return None
+        return {}
     if experts <= 1 or gpus % experts:
-        return None
-    if row["engine"].startswith("vllm"):
-        if data == 1:
-            return None
-        apart = configured in _ATTENTION_APART
-        ranks = (1, tensor, tensor) if apart else (tensor, 1, data)
+        return {}
+    if not row["engine"].startswith("vllm"):
+        tensor, apart = gpus // experts, data > 1
+    elif data > 1:
+        experts, apart = data, configured in _ATTENTION_APART
     else:
-        tensor = gpus // experts
-        apart = data > 1
-        ranks = (1, tensor, experts) if apart else (tensor, 1, experts)
-    return {"n_gpus": tensor, **dict(zip(("tp", "dp", "ep"), ranks, strict=True))}
+        return {}
+    attention = {"tp": 1, "dp": tensor} if apart else {"tp": tensor, "dp": 1}
+    return {
+        name: str(count) for name, count in ({"n_gpus": tensor, "ep": experts} | attention).items()
+    }

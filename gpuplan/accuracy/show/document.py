@@ -119,9 +119,6 @@ def _filled(text: str, indent: str = "") -> str:
     )
 
 
-DIVIDED = _filled(f"Other runs of InferenceX's table are taken for what they were. {WHY}")
-
-
 def _named(run: Mapping[str, Sequence[str]]) -> str:
     """A kind of run: the values of its columns, layouts by the columns' names."""
     parts = (
@@ -136,7 +133,8 @@ def page(
 ) -> str:
     """`beside`: the text of each section of `BESIDE` that there is."""
     said = SHOWN if beside.get(AGAIN) else NOT_SHOWN
-    head = HEAD.format(count=len(points), refitted=said, aside=set_aside(), divided=DIVIDED)
+    told = _filled(f"Other runs of InferenceX's table are taken for what they were. {WHY}")
+    head = HEAD.format(count=len(points), refitted=said, aside=set_aside(), divided=told)
     parts = [head, overview(by_way)]
     for title in BESIDE:
         parts += [f"## {title}\n", beside[title]] if beside.get(title) else []

@@ -49,30 +49,19 @@ def server_memory(engine: str, release: str, device: Device) -> dict[str, Quanti
     workspace = printed and linked and since >= WORKSPACE_SINCE
     logit = LOGIT_BYTES["sorted" if printed and since < SAMPLER_SINCE else "sampled"]
     graphs = GRAPH_BYTES if printed and since >= GRAPHS_COUNTED else 0.0
-    driver = 0.0 if device.partition else DRIVER_BYTES
-    numbers = {
-        "link_bytes": LINK_BYTES["workspace" if workspace else "buffers"],
-        "graph_bytes": graphs,
-        "logit_bytes": logit,
+    link = LINK_BYTES["workspace" if workspace else "buffers"]
+    own = engine_memory(engine) | {
+        "link_bytes": _at_start(link, "buffers between GPUs"),
+        "graph_bytes": _at_start(graphs, f"CUDA graphs of {GRAPH_PLACES} places and more"),
+        "logit_bytes": _at_start(logit, "of a logit with what a sampler makes of it"),
+        "driver_bytes": constant(0.0 if device.partition else DRIVER_BYTES, "B", DRIVER_SOURCE),
+        "graph_places": constant(GRAPH_PLACES, "1", "from which on a server captures every size"),
     }
-    cited = {
-        "link_bytes": "buffers between GPUs",
-        "graph_bytes": f"CUDA graphs of {GRAPH_PLACES} places and more",
-        "logit_bytes": "of a logit with what a sampler makes of it",
-    }
-    scope = {n: constant(v, "B", f"{cited[n]}, {START_SOURCE}") for n, v in numbers.items()}
-    own = engine_memory(engine)
-    if printed:
-        own["context_bytes"] = constant(SERVER_BYTES, "B", f"beside tensors, {START_SOURCE}")
-    places = constant(GRAPH_PLACES, "1", "from which on a server captures every size")
-    return (
-        own
-        | scope
-        | {
-            "driver_bytes": constant(driver, "B", DRIVER_SOURCE),
-            "graph_places": places,
-        }
-    )
+    return own | {"context_bytes": _at_start(SERVER_BYTES, "beside tensors")} if printed else own
+
+
+def _at_start(count: float, what: str) -> Quantity:
+    return constant(count, "B", f"{what}, {START_SOURCE}")
 
 
 def expert_padding(

@@ -39,9 +39,7 @@ def memory_metric(scope: Mapping[str, Quantity]) -> Metric:
     """What one GPU holds, against what may be taken of it."""
     held, cached = (scope[name].value for name in ("gpu_memory", "kv_cache_bytes"))
     ends = zip(INTERVAL, (1.0, CACHE_HIGH), strict=True)
-    low, high = (
-        1 + ((end - 1) * (held - cached) + (more - 1) * cached) / held for end, more in ends
-    )
+    low, high = ((end * (held - cached) + more * cached) / held for end, more in ends)
     return gpu_memory_metric(scope, (low, high), "extrapolated")
 
 

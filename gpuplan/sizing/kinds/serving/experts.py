@@ -7,7 +7,6 @@ from gpuplan.catalog.experts import ExpertKernels, NamedExperts
 from gpuplan.catalog.kernels import engine_kernels
 from gpuplan.catalog.model import Gpu
 from gpuplan.plan.model import Shortfall
-from gpuplan.releases import release_numbers
 from gpuplan.sizing.ask.demand import LanguageDemand
 from gpuplan.sizing.candidates.gates import uneven
 from gpuplan.sizing.hardware.measured import gate_of
@@ -51,5 +50,5 @@ def _known(demand: LanguageDemand) -> tuple[ExpertKernels, tuple[int, ...]] | No
     optimized = (model.quant_method, model.checkpoint_precision) == ("modelopt", "nvfp4")
     if known is None or model.experts is None or not optimized:
         return None
-    release = release_numbers(demand.engine.version) or known.unnamed_release
+    release = known.release(demand.engine.version)
     return (known.experts, release) if release else None

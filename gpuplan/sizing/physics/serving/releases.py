@@ -43,7 +43,7 @@ def _fused(service: Service, known: EngineKernels) -> bool:
     if service.site in TUNED and known.asked(gpu, architecture):
         return True
     first = known.fused_since(gpu, architecture)
-    release = release_numbers(service.release) or known.unnamed_release
+    release = known.release(service.release)
     if first is None or release is None or release < first:
         return False
     beside = known.fused_beside_data_parallelism
