@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
+from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -364,7 +365,7 @@ def asked(base: Base, change: Change) -> Demand:
     """What a manifest asks for. Raises `Rejected`."""
     tree = YAML(typ="safe").load(TEXTS[base.text])
     for path, value in (base.change | change).items():
-        _write(tree, path.split("."), value)
+        _write(tree, path.split("."), deepcopy(value))
     text = "\n".join(f"    {name}: {json.dumps(value)}" for name, value in tree.items())
     demand = cases.wanted(text, base.engine)
     return replace(demand, others=(BRIDGE,)) if base.divided else demand

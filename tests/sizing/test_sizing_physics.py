@@ -72,8 +72,8 @@ def test_more_sequences_never_need_less_nor_go_faster(
     assert few["used_bytes"] <= many["used_bytes"]
     slow, fast = one.times(batch + 7), one.times(batch)
     assert fast["time_per_output_token"] <= slow["time_per_output_token"]
-    # Of equal prompts, the tail of a long queue falls by parts in a million while its mean grows.
-    assert fast["time_to_first_token"] <= slow["time_to_first_token"] * (1 + 1e-6)
+    # Of equal prompts, the tail of a long queue falls by parts in 100,000 while its mean grows.
+    assert fast["time_to_first_token"] <= slow["time_to_first_token"] * (1 + 1e-5)
 
 
 @settings(max_examples=60)

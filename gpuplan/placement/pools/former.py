@@ -63,19 +63,16 @@ class Names:
     def choose(
         self, pool: str, asks: Sequence[Ask], need: Need, spare: int, others: Iterable[str]
     ) -> Chosen:
-        """Names and cuts for the nodes of `need`. Where some that are there would be cut anew, up
-        to `spare` further nodes are taken instead."""
+        """Names and cuts for the nodes of `need`. Where some that are there would be cut anew or
+        given up, they stay as they are if somebody uses them and that takes no more than `spare`
+        further nodes."""
         former, place = self._of(pool), need.place
         alike: list[str] = []
         if former and former.gpu == need.offer.gpu.identifier and need.vgpu is None:
             left = self._left[place]
             cut_nodes = {n: gpus for n, gpus in cuts(former).items() if gpus and n in left}
             alike = _alike(need, cut_nodes)
-            more = (
-                _beside(asks, need, cut_nodes)
-                if len(alike) < min(len(cut_nodes), need.nodes)
-                else None
-            )
+            more = _beside(asks, need, cut_nodes) if len(alike) < len(cut_nodes) else None
             if more is not None and len(cut_nodes) + len(more) <= need.nodes + spare:
                 self._left[place] = [n for n in left if n not in cut_nodes]
                 names = self.take(pool, need, len(more), others)
