@@ -13,6 +13,7 @@ import sys
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
+from types import MappingProxyType
 
 import numpy as np
 
@@ -164,13 +165,33 @@ def _in_step(replica: Replica) -> tuple[float, float, float]:
     return at_once["in_step"], at_once["step_prompts"], part
 
 
+def _parts(step: dict[str, float]) -> list[float]:
+    parts = (*KERNELS.values(), ("head",), ("roofline",))
+    return [sum(step.get(f"{k}_seconds", 0.0) for k in p) for p in parts]
+
+
+def _growth(
+    step: tuple[dict[str, float], dict[str, float], dict[str, float] | None],
+    decode: np.ndarray,
+    prefill: np.ndarray,
+) -> np.ndarray:
+    """The kernels for which a prompt makes a decode step longer, as `steps.beside` of the sizing
+    adds them up: those of its own, and what products of all prompts add, for each of them."""
+    _, _, mixed = step
+    if mixed is None:
+        return prefill
+    own = np.isin([*KERNELS, "", ""], ("attention_factor", "elementwise_factor"))
+    products = (np.array(_parts(mixed)) - decode) / mixed["prompts_beside"]
+    return np.where(own, prefill, products) * ([1.0] * (len(own) - 1) + [0.0])
+
+
 class Points:
     """Features of served points, as arrays."""
 
     def __init__(self, pairs: list[tuple[Point, Served]]) -> None:
         points = [served for _, served in pairs]
         steps = [p.replica.steps(p.sequences) for p in points]
-        decode, prefill = ([of[i] for of in steps] for i in (0, 1))
+        decode, prefill = ([step for step, _, _ in steps], [step for _, step, _ in steps])
         self.engine = np.array([ENGINES.index(p.case.engine) for p in points])
         self.model = np.array([str(p.features["model"]) for p in points])
         self.gpu = np.array([p.case.gpu.identifier for p in points])
@@ -203,6 +224,8 @@ class Points:
         self.decode = self._kernels(decode)
         self.prefill = self._kernels(prefill)
         self.full = self._kernels([p.replica.full_step for p in points])
+        self.mixed = np.array([mixed is not None for _, _, mixed in steps])
+        self.growth = np.array([*map(_growth, steps, self.decode, self.prefill)])
         counts = ("layer_pairs", "expert_layers", "", "sequences", "scaled_inputs")
         shared = ("block_inputs", "linear_layers")
         self.shared = np.array([[d.get(c, 0.0) for c in shared] for d in decode])
@@ -214,10 +237,7 @@ class Points:
 
     @staticmethod
     def _kernels(steps: list[dict[str, float]]) -> np.ndarray:
-        parts = (*KERNELS.values(), ("head",), ("roofline",))
-        return np.array(
-            [[sum(s.get(f"{k}_seconds", 0.0) for k in p) for p in parts] for s in steps]
-        )
+        return np.array([*map(_parts, steps)])
 
     def times(
         self, constants: Constants, at: np.ndarray
@@ -235,7 +255,12 @@ class Points:
         slow = np.where(self.untuned[at], constants["amd", "untuned_prompts"], 1.0)
         works = [
             np.maximum(((k[at, :5] * factors).sum(1) + k[at, 5]) * times, k[at, 6])
-            for k, times in ((self.decode, 1.0), (self.prefill, slow), (self.full, slow))
+            for k, times in (
+                (self.decode, 1.0),
+                (self.prefill, slow),
+                (self.full, slow),
+                (self.growth, slow),
+            )
         ]
         eager = engine["eager_seconds"] * np.where(self.tuned[at], engine["captured"], 1.0)
         kinds = [1.0, *(constants[f"eager_{kind}"] for kind in ("experts", "state", "index"))]
@@ -266,7 +291,7 @@ class Points:
         decode = np.maximum(decode, self.pieced[at] * started + host)
         longer = together * np.maximum(launch - decode, 0)
         beside = engine["interference"] * np.where(amd, constants["amd", "interference"], 1.0)
-        prompt = np.maximum(beside * works[1], longer)
+        prompt = np.maximum(beside * works[3], longer)
         stall = (1 - self.share[at] / 2) * self.stalled[at] * prompt
         output = self.output[at]
         excess = stall + output * decode - prefill  # as `latency.TOKEN` of the sizing solves it
@@ -274,7 +299,8 @@ class Points:
         return token, works[1], busy, prefill, works[2]
 
 
-def fit_tokens(points: Points, at: np.ndarray) -> Constants:
+def fit_tokens(points: Points, at: np.ndarray, known: Constants = MappingProxyType({})) -> Constants:
+    """The constants of the points `at`, sought from the priors and from those `known`."""
     names, number = np.unique(points.source[at], return_inverse=True)
     sources = {("source", str(name)): (1.0, TOKEN_SOURCES) for name in names}
 
@@ -283,7 +309,7 @@ def fit_tokens(points: Points, at: np.ndarray) -> Constants:
         logs = np.log(points.times(constants, at)[0] / points.seconds[at])
         return points.weight[at] * (logs + own)
 
-    return fit(PRIORS | sources, errors, scale=0.1)
+    return fit(PRIORS | sources, errors, scale=0.1, starts=({}, known))
 
 
 def first_token(

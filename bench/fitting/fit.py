@@ -38,13 +38,14 @@ def fit(
     weights: np.ndarray | float = 1.0,
     soft: bool = True,
     soft_priors: bool = False,
-    start: Mapping[Key, float] | None = None,
+    starts: Sequence[Mapping[Key, float]] = ({},),
     most: int | None = None,
 ) -> dict[Key, float]:
     """The constants with the least sum of squares of `errors(constants)` over `scale` and of their
     own way from their starts over their widths. `weights` are of the softened errors; with
-    `soft_priors` a constant is let go as an error is. The search begins at `start`, else at the
-    priors', and evaluates at `most` so many steps."""
+    `soft_priors` a constant is let go as an error is. The search begins at each of `starts`, or
+    where one says nothing of a constant at its prior's, and evaluates at `most` so many steps; the
+    best of what it finds is taken."""
     names = list(priors)
     center = np.log([priors[name][0] for name in names])
     width = np.array([priors[name][1] for name in names])
@@ -57,8 +58,10 @@ def fit(
         measured = weights * (softened(measured) if soft else measured)
         return np.concatenate([measured, softened(held) if soft_priors else held])
 
-    first = center if start is None else np.log([start[name] for name in names])
-    return constants(least_squares(residuals, first, max_nfev=most).x)
+    of_priors = constants(center)
+    firsts = [np.log([start.get(n, of_priors[n]) for n in names]) for start in starts]
+    found = [least_squares(residuals, first, max_nfev=most) for first in firsts]
+    return constants(min(found, key=lambda one: float(one.cost)).x)
 
 
 def by_cell(cells: Sequence[Hashable], power: float) -> np.ndarray:

@@ -108,6 +108,7 @@ class EngineKernels:
     exchanged_norms: tuple[str, ...]
     scaled_within: Release | None
     scaled_vendor: str | None
+    mixed_steps: Release | None
     asynchronous: Release | None
     asynchronous_stages: Release | None
     drafted_ahead: tuple[str, ...]
@@ -206,6 +207,7 @@ def _engine(entry: dict[str, Any]) -> EngineKernels:
         exchanged_norms=tuple(entry.get("exchanged_norms", {}).get("models", ())),
         scaled_within=_since(entry, "scaled_within"),
         scaled_vendor=entry.get("scaled_within", {}).get("vendor"),
+        mixed_steps=_since(entry, "mixed_steps"),
         asynchronous=_since(entry, "asynchronous"),
         asynchronous_stages=_since(entry, "asynchronous_stages"),
         drafted_ahead=tuple(entry.get("drafted_ahead", {}).get("methods", ())),

@@ -140,6 +140,7 @@ class KernelsFile(File):
     - `fused_by_recipes`: of which others it is asked for;
     - `exchanged_norms`: models of which queries and keys are normed over the heads of all GPUs;
     - `scaled_within`: where the inputs of fp8 blocks are scaled within other kernels;
+    - `mixed_steps`: prompts are computed in one step with the tokens of others;
     - `asynchronous`: it schedules a step while one runs, with pipeline stages from
       `asynchronous_stages` on, ahead of tokens that are drafted by `drafted_ahead` alone;
     - `launched_attention`: where a step that only decodes leaves attention out of its CUDA graphs,
@@ -163,6 +164,7 @@ class KernelsFile(File):
     fused_by_recipes: list[RecipeDocument] = []
     exchanged_norms: ModelsDocument | None = None
     scaled_within: MadeDocument | None = None
+    mixed_steps: SinceDocument | None = None
     asynchronous: SinceDocument | None = None
     asynchronous_stages: SinceDocument | None = None
     drafted_ahead: DraftsDocument | None = None

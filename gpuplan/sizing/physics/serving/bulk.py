@@ -54,6 +54,7 @@ def predict(replicas: Sequence[Replica], points: Mapping[str, Array]) -> dict[st
             one.shape,
             one.decode,
             one.prefill,
+            one.beside,
             one.latency,
             one.running,
             one.step,
@@ -88,6 +89,7 @@ def _evaluated(group: Sequence[Replica], points: Mapping[str, Array]) -> dict[st
         scope[f"{prefix}prefill_work_seconds"] = done["work_seconds"]
         scope[f"{prefix}prefill_overhead_seconds"] = done["overhead_seconds"]
         scope[f"{prefix}prefill_launch_seconds"] = done["launch_seconds"]
+        scope[f"{prefix}prefill_own_seconds"] = done.get("own_seconds", done["work_seconds"])
     sequences = scope["sequences"]
     steps = dict[str, Any]()
     if one.fuller:
@@ -96,6 +98,8 @@ def _evaluated(group: Sequence[Replica], points: Mapping[str, Array]) -> dict[st
         steps["fuller_seconds"] = fuller["seconds"]
     done = one.decode.over(decode_scope(scope | {"sequences": np.maximum(sequences, 1.0)}))
     steps |= {"decode_seconds": done["seconds"], "sequences": sequences}
+    grown = one.beside.over(dict(done)) if one.beside else {}
+    steps["growth_seconds"] = grown.get("growth_seconds", scope["prefill_work_seconds"])
     scope = one.latency.over(done | steps)
     scope["sequences"] = scope["sequences"] * scope["pipeline_stages"]
     scope = one.running.over(scope)

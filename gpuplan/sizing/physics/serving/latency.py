@@ -30,7 +30,7 @@ TOKEN = sheet("""
     ending: 1 = max(sequences * stalling_ranks / max(output_mean, 1), 0.0001)
         # requests that end in a step; the prompts of those that take their places start together
     launch_share: 1 = (1 - exp(-ending)) / ending  # launches of prompts, for each of them
-    prompt_work_seconds: s = max(interference * prefill_work_seconds,
+    prompt_work_seconds: s = max(interference * growth_seconds,
         launch_share * max(prefill_launch_seconds - decode_seconds, 0))
         # for which a prompt keeps the GPU from others' tokens: a step with prompts, whose launches
         # the host starts while the step before it runs, takes the place of one without
@@ -127,7 +127,7 @@ PROMPTS_ALONE = sheet("""
 _CLOSED = sheet("""
     time_per_output_token: s = closed_token_seconds  # as measured: in a closed loop
     request_seconds: s = max(prefill_seconds + output_mean * time_per_output_token,
-        sequences * prefill_work_seconds)
+        sequences * growth_seconds)
         # how long a request keeps its place, in which every other prompt is processed once
     replica_rate: 1/s = sequences / request_seconds  # Little's law
     prompt_step_seconds: s = prefill_work_seconds  # of the queue below
@@ -150,7 +150,7 @@ _OPEN = sheet("""
         # for which a prompt keeps all others waiting
     wait_steps: 1 = queue_variation
         * (prompt_step_seconds + accompanied * token_factor * decode_seconds) / prompt_step_seconds
-        * sqrt(interference * prefill_work_seconds / prompt_work_seconds)
+        * sqrt(interference * growth_seconds / prompt_work_seconds)
         # a step computes prompts and a token of every running request; those that wait together are
         # started together: the root is fitted to replays
     free_steps: 1 = free_seconds / prompt_step_seconds  # in steps of a prompt

@@ -58,6 +58,16 @@ def asynchronous(engine: str, release: str, stages: int = 1) -> bool:
     return numbers is not None and first is not None and numbers >= first
 
 
+def mixes(service: Service) -> bool:
+    """Whether prompts are computed in one step with the tokens of others, so that they make it
+    longer by what they add to it alone. A release without numbers is taken for the newest."""
+    known = engine_kernels(service.engine)
+    if known is None or known.mixed_steps is None:
+        return False
+    numbers = release_numbers(service.release)
+    return numbers is None or numbers >= known.mixed_steps
+
+
 def overlapped(service: Service, host: Quantity) -> Quantity:
     """What a step still waits for of the host's work for a sequence."""
     known = engine_kernels(service.engine)

@@ -41,6 +41,7 @@ from gpuplan.sizing.physics.serving.pieces import (
 )
 from gpuplan.sizing.physics.serving.products import slower_prompts
 from gpuplan.sizing.physics.serving.releases import (
+    mixes,
     overlapped,
     scaled,
     unfused,
@@ -57,7 +58,7 @@ from gpuplan.sizing.physics.serving.scopes import (
     traits,
 )
 from gpuplan.sizing.physics.serving.service import NO_START, Service
-from gpuplan.sizing.physics.serving.steps import step
+from gpuplan.sizing.physics.serving.steps import beside, step
 
 MOST_SEQUENCES = 512  # the largest batch that vLLM captures as a CUDA graph by default
 # Busier with prompts than that, a replica does not work off what came at random.
@@ -131,7 +132,10 @@ class Replica:
         self.graph_sizes = all_places(service)
         if in_pieces and self.graph_sizes:
             self.decode = by_size(self.decode, self.graph_sizes)
-        self.prefill = step("prefill", **kind, graphed=bool(in_graphs))
+        self.mixes = mixes(service)
+        self.prefill = step("prefill", **kind, graphed=bool(in_graphs), mixed=self.mixes)
+        shared = ("moe", "parallel", "spread", "staged", "across", "slower")
+        self.beside = beside(**{name: kind[name] for name in shared}) if self.mixes else None
         self.memory = memory(
             moe=self.moe,
             kept=kept(model),
@@ -185,6 +189,7 @@ class Replica:
             base[f"{name}prefill_overhead_seconds"] = done["overhead_seconds"]
             base[f"{name}prefill_launch_seconds"] = done["launch_seconds"]
             base[f"{name}prefill_roofline_seconds"] = done["roofline_seconds"]
+            base[f"{name}prefill_own_seconds"] = done.get("own_seconds", done["work_seconds"])
         if self.service.start != NO_START:
             base = LOOPED(base)
             base["full_work_seconds"] = self._full_step(base)["work_seconds"]
@@ -292,10 +297,17 @@ class Replica:
             self._formulas[sequences] = self._times(sequences, UNCORRECTED)
         return self._formulas[sequences]
 
-    def steps(self, sequences: float) -> tuple[dict[str, float], dict[str, float]]:
-        """A decode step and the prefill of a mean prompt, with all their kernels."""
+    def steps(
+        self, sequences: float
+    ) -> tuple[dict[str, float], dict[str, float], dict[str, float] | None]:
+        """A decode step, the prefill of a mean prompt, and the decode step with prompts in it where
+        the engine mixes them, with all their kernels."""
         prefill = self.prefill(prefill_scope(self._base, MEAN_PROMPT, 1.0))
-        return self.modelled(sequences), prefill
+        decode = self.modelled(sequences)
+        if self.beside is None:
+            return decode, prefill, None
+        step = self.decode(decode_scope(self._base | UNCORRECTED | {"sequences": sequences}))
+        return decode, prefill, self.beside(step)
 
     @property
     def full_step(self) -> dict[str, float]:
@@ -341,12 +353,18 @@ class Replica:
     def _times(self, sequences: float, corrections: dict[str, float]) -> dict[str, float]:
         scope = decode_scope(self._base | corrections | {"sequences": sequences})
         self.decode(scope)
-        scope |= {"decode_seconds": scope["seconds"], "sequences": sequences}
+        scope = self.grown(scope) | {"decode_seconds": scope["seconds"], "sequences": sequences}
         if self.fuller:
             more = FULLER({"sequences": sequences})["fuller_sequences"]
             step = self.decode(decode_scope(self._base | corrections | {"sequences": more}))
             scope["fuller_seconds"] = step["seconds"]
         return self.latency(scope)
+
+    def grown(self, step: dict[str, float]) -> dict[str, float]:
+        """A decode step with `growth_seconds`, for which a prompt makes it longer."""
+        if self.beside is None:
+            return step | {"growth_seconds": step["prefill_work_seconds"]}
+        return step | {"growth_seconds": self.beside(dict(step))["growth_seconds"]}
 
     def slow(self, name: str) -> float:
         """The factor on a time at the wanted confidence."""
@@ -371,6 +389,8 @@ class Replica:
             scope[f"{prefix}_work_seconds"] = done["work_seconds"]
             scope[f"{prefix}_overhead_seconds"] = done["overhead_seconds"]
             scope[f"{prefix}_launch_seconds"] = done["launch_seconds"]
+            if "own_seconds" in done:
+                scope[f"{prefix}_own_seconds"] = done["own_seconds"]
         cited = f"90 % interval of {self.token.anchors.source}, {self.basis}"
         confidence = self.service.confidence
         slowness = record_slowness(ledger, self.token_factors, confidence, cited)
@@ -383,6 +403,10 @@ class Replica:
             scope = scope | corrected.record(ledger, sequences, prefix)
         done = self.decode.record(ledger, decode_scope(scope), f"{prefix}decode.")
         taken = {"decode_seconds": done["seconds"], "roofline_seconds": done["roofline_seconds"]}
+        taken["growth_seconds"] = scope["prefill_work_seconds"]
+        if self.beside is not None:
+            grown = self.beside.record(ledger, dict(done), f"{prefix}beside.")
+            taken["growth_seconds"] = grown["growth_seconds"]
         if self.fuller:
             more = FULLER.record(ledger, {"sequences": scope["sequences"]}, prefix)
             at_more = decode_scope(scope | {"sequences": more["fuller_sequences"]})

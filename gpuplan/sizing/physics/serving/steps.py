@@ -7,13 +7,14 @@ the larger.
 
 from __future__ import annotations
 
+from collections.abc import Container
 from functools import cache
 
 from gpuplan.sizing.evidence.sheet import Sheet, sheet
 from gpuplan.sizing.physics.serving import kernels
 from gpuplan.sizing.physics.serving.kernels import Phase
 
-__all__ = ["Phase", "step"]
+__all__ = ["Phase", "beside", "step"]
 
 
 @cache
@@ -32,6 +33,7 @@ def step(
     unfused: bool = False,
     slower: bool = False,
     graphed: bool = False,
+    mixed: bool = False,
 ) -> Sheet:
     """The sheet of a `decode` or `prefill` step of `tokens`, of which `outputs` are sampled;
     `work_seconds` leaves the engine's overhead out. `linear`: some layers have a state; `sparse`:
@@ -39,7 +41,8 @@ def step(
     are a pipeline over groups of GPUs; `across`: those lie on several nodes; `pieced`: the host
     starts each layer's part of a decode step; `unfused`: the norm after an exchange is a kernel of
     its own; `slower`: prompts take `prompt_factor` times as long as the kernels of others;
-    `graphed`: steps with short prompts are graphs between their attention."""
+    `graphed`: steps with short prompts are graphs between their attention; `mixed`: prompts are
+    computed in steps of others."""
     parts = {
         "attention": kernels.attention(phase, windowed=windowed, sparse=sparse),
         "projection": kernels.PRODUCTS,
@@ -61,7 +64,37 @@ def step(
         last = _pieces(names) if pieced else _REPLAYED
     else:
         last = _launched(names, graphed=graphed)
+    if phase == "prefill" and mixed:
+        last += _own(names, slower=slower)
     return sum(parts.values(), Sheet(())) + _totals(phase, names, slower=slower) + last
+
+
+@cache
+def beside(*, moe: bool, parallel: bool, spread: bool, staged: bool, across: bool, slower: bool) -> Sheet:
+    """What a prompt adds to a decode step in which it is computed, as `growth_seconds`: products
+    read their weights once for all. Needs the scope of that step, evaluated, and the
+    `prefill_own_seconds` of a prompt."""
+    parts = {"projection": kernels.PRODUCTS, "dense": kernels.DENSE, "head": kernels.HEAD}
+    parts |= {"expert": kernels.EXPERTS} if moe else {}
+    parts |= {"all_reduce": kernels.ALL_REDUCE} if parallel else {}
+    if spread:
+        parts |= {"crossing": kernels.CROSSING} if across else {"exchange": kernels.EXCHANGE}
+    if staged:
+        parts |= {"hops": kernels.HOPS} if across else {"transfer": kernels.TRANSFER}
+    products = _work(parts)
+    each = "prompt_factor * " if slower else ""
+    first = sheet(f"""
+        decode_products_seconds: s = {products}  # of the decode step
+        prompts_beside: 1 = max(1, sequences * stalling_ranks / max(output_mean, 1))
+            # that a step with prompts has: those of the requests that take the places of the ones
+            # that end in a step
+        tokens: 1 = tokens + prompts_beside * input_mean  # of the step with its prompts
+        outputs: 1 = outputs + prompts_beside  # and the first token of each
+    """)
+    return first + sum(parts.values(), Sheet(())) + sheet(f"""
+        growth_seconds: s = prefill_own_seconds + {each}({products} - decode_products_seconds)
+            / prompts_beside  # for which a prompt makes a decode step longer
+    """)
 
 
 _FACTORS = {
@@ -95,7 +128,7 @@ def _totals(phase: Phase, names: frozenset[str], *, slower: bool) -> Sheet:
     read = " + ".join(f"{n}_bytes" for n in READ if n == "matmul" or n in names)
     products = ((_WORK.get(n, f"{n}_flop"), peak) for n, peak in COMPUTED_AT.items() if n in names)
     computed = " + ".join(f"{flop} / {peak}_peak" for flop, peak in products)
-    work = " + ".join(f"{factor}{n}_seconds" for n, factor in _FACTORS.items() if n in names)
+    work = _work(names)
     work = f"prompt_factor * ({work})" if slower and phase == "prefill" else work
     overhead = "step_overhead + layer_pairs * layer_overhead + scaled_inputs * scaling_overhead"
     overhead += " + block_inputs * block_overhead"
@@ -109,6 +142,21 @@ def _totals(phase: Phase, names: frozenset[str], *, slower: bool) -> Sheet:
             # no step is faster than its reads at peak bandwidth, nor its products at peak
         work_seconds: s = max(roofline_seconds, {work})  # kernels, calibrated on served models
         overhead_seconds: s = {overhead}  # the engine's own time, calibrated on served models
+    """)
+
+
+def _work(names: Container[str]) -> str:
+    return " + ".join(f"{factor}{n}_seconds" for n, factor in _FACTORS.items() if n in names)
+
+
+# The kernels of a prompt that no other token of its step shares.
+_OWN = frozenset(("attention", "state", "gathered", "elementwise"))
+
+
+def _own(names: frozenset[str], *, slower: bool) -> Sheet:
+    each = "prompt_factor * " if slower else ""
+    return sheet(f"""
+        own_seconds: s = {each}({_work(names & _OWN)})  # of kernels of this prompt alone
     """)
 
 
