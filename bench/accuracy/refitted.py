@@ -57,6 +57,7 @@ class Serving:
             ]
         self.served = [calibrate.expressed(points, metric) for metric in ("tpot", "ttft")]
         self.arrays = [calibrate.Points(served) for served in self.served]
+        self.known = calibrate.fit_tokens(self.arrays[0], np.ones(len(self.served[0]), bool))
         self.reckoned = [
             [how(one.case) for _, one in pairs]
             for how, pairs in zip((tpot, ttft), self.served, strict=True)
@@ -69,7 +70,7 @@ class Serving:
         """Of both times: every point by constants that did not see `name`, not as a plan makes it,
         which has others, and which are of it."""
         out = [np.array([n == name for n in self.names(c, way)]) for c in (0, 1)]
-        constants = calibrate.fit_tokens(self.arrays[0], ~out[0])
+        constants = calibrate.fit_tokens(self.arrays[0], ~out[0], self.known)
         first = calibrate.fit_first(self.arrays[1], constants, ~out[1])
         everything = [np.ones(len(o), bool) for o in out]
         seconds = (

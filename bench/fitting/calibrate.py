@@ -299,7 +299,9 @@ class Points:
         return token, works[1], busy, prefill, works[2]
 
 
-def fit_tokens(points: Points, at: np.ndarray, known: Constants = MappingProxyType({})) -> Constants:
+def fit_tokens(
+    points: Points, at: np.ndarray, known: Constants = MappingProxyType({})
+) -> Constants:
     """The constants of the points `at`, sought from the priors and from those `known`."""
     names, number = np.unique(points.source[at], return_inverse=True)
     sources = {("source", str(name)): (1.0, TOKEN_SOURCES) for name in names}
@@ -371,13 +373,16 @@ def first_of(points: Points, constants: Constants, firsts: Firsts, at: np.ndarra
     return predicted[at]
 
 
-def left_out(tokens: Points, firsts: Points, by: str) -> tuple[np.ndarray, np.ndarray]:
-    """Log errors of both quantities, with every point's model (or GPU) left out of its fit."""
+def left_out(
+    tokens: Points, firsts: Points, by: str, known: Constants
+) -> tuple[np.ndarray, np.ndarray]:
+    """Log errors of both quantities, with every point's model (or GPU) left out of its fit; `known`
+    are the constants of all points."""
     errors = np.zeros(len(tokens.seconds)), np.zeros(len(firsts.seconds))
     keys = [getattr(p, by) for p in (tokens, firsts)]
     for out in each_left_out(keys[0]):
         out_first = keys[1] == keys[0][out][0]
-        constants = fit_tokens(tokens, ~out)
+        constants = fit_tokens(tokens, ~out, known)
         first = fit_first(firsts, constants, ~out_first)
         errors[0][out] = np.log(tokens.times(constants, out)[0] / tokens.seconds[out])
         seen = first_of(firsts, constants, first, out_first)
@@ -391,7 +396,7 @@ def main(paths: list[str]) -> None:
     constants = fit_tokens(tokens, np.ones(len(tokens.seconds), bool))
     first = fit_first(firsts, constants, np.ones(len(firsts.seconds), bool))
     short = firsts.seconds < QUEUED_SECONDS
-    unseen = {by: left_out(tokens, firsts, by) for by in ("model", "gpu", "source")}
+    unseen = {by: left_out(tokens, firsts, by, constants) for by in ("model", "gpu", "source")}
     classes = [("time_per_output_token dense", 0, tokens.dense)]
     classes += [("time_per_output_token moe", 0, ~tokens.dense)]
     engines = enumerate(ENGINES)

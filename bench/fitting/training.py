@@ -218,7 +218,7 @@ def fitted(
         return np.log(data.predicted(constants) / data.seconds)[of]
 
     weights = data.weight[of]
-    return fit(PRIORS, errors, scale=SCALE, weights=weights, start=start, most=15)
+    return fit(PRIORS, errors, scale=SCALE, weights=weights, starts=(start or {},), most=15)
 
 
 def report(data: Rows, errors: np.ndarray) -> None:

@@ -28,14 +28,18 @@ class Times(Protocol):
         """A step in which so many sequences decode, with so many cached tokens each on average."""
 
     def slowed(self, sequences: int) -> float:
-        """How much longer such a step is for each second that the prompts in it take alone."""
+        """How much longer such a step is for each second of the prompts in it."""
 
     def late(self, sequences: int, seconds: float) -> float:
         """How much longer it is at least with prompts, which takes `seconds` without: the host
         starts their kernels."""
 
     def prompt(self, tokens: int) -> float:
-        """What a prompt of so many tokens takes, without the engine's own time."""
+        """What a prompt of so many tokens takes for itself, without the engine's own time."""
+
+    def added(self, tokens: int, sequences: int) -> float:
+        """What so many tokens of prompts take together, beside a token of each of so many sequences
+        that decode."""
 
     def alone(self) -> float:
         """The engine's own time of a step in which nothing decodes."""
@@ -88,7 +92,7 @@ class Job:
     since_seconds: float
     computing: int = 0
     left: int = 0
-    work_per_token: float = 0.0
+    own_per_token: float = 0.0
     held: int = 0
     cached: int = 0
     since: int = 0
@@ -292,7 +296,7 @@ class Engine:
 
     def _begin(self, job: Job) -> None:
         job.left = max(1, math.ceil(job.computing * self.settings.computed))
-        job.work_per_token = self.times.prompt(job.computing) / job.left
+        job.own_per_token = self.times.prompt(job.computing) / job.left
         job.held = 0
 
     def _chunk(self, job: Job, budget: int) -> int:
@@ -313,7 +317,10 @@ class Engine:
     def _mixed(self, decoding: int, chunks: list[tuple[Job, int]]) -> None:
         """A step of prompts in which so many of those that decode get a token: all or none. What
         waits for it is slowed as measured, the engine's own time included."""
-        works = [tokens * job.work_per_token for job, tokens in chunks]
+        own = [tokens * job.own_per_token for job, tokens in chunks]
+        added = [self.times.added(tokens, decoding) for _, tokens in chunks]
+        together = sum(tokens for _, tokens in chunks)
+        work = sum(own) + (self.times.added(together, decoding) if chunks else 0.0)
         seconds, slowed = self.times.alone(), 1.0
         least = self.times.launch() - seconds
         if self.decoding:
@@ -322,9 +329,9 @@ class Engine:
         if decoding:
             seconds = self._decode_seconds(decoding, 1)
             self._free -= self._blocks(1)
-        total = seconds + max(slowed * sum(works), least if works else 0.0)
-        for (job, _), work in zip(chunks, works, strict=True):
-            job.own_seconds += seconds + max(slowed * work, least)
+        total = seconds + max(slowed * work, least if chunks else 0.0)
+        for (job, _), alone, more in zip(chunks, own, added, strict=True):
+            job.own_seconds += seconds + max(slowed * (alone + more), least)
         self._pass(total, 1 if decoding else 0)
         self._prompted = bool(chunks)
         for job, _ in chunks:

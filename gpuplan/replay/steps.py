@@ -77,6 +77,42 @@ def _sound(formula: Formula) -> bool:
         return False
 
 
+class Mixed:
+    """Products of a step in which prompts are computed beside sequences that decode."""
+
+    def __init__(self, decode: Sheet, beside: Sheet, inputs: dict[str, float]) -> None:
+        self._decode, self._inputs, self._added = decode, inputs, dict[tuple[int, int], float]()
+        lines = [line for line in beside.lines if line[0] != _PROMPTS]
+        self._beside = Sheet(tuple(lines))
+        self._alone = Sheet(tuple(line for line in lines if line[0] != _DECODED))
+
+    @classmethod
+    def of(
+        cls, known: Derivations, expected: str, decode: Sheet, inputs: dict[str, float]
+    ) -> Mixed | None:
+        """None of an engine that computes prompts in steps of their own."""
+        beside, more = known.group(f"{expected}beside.")
+        return cls(decode, beside, inputs | more) if beside.lines else None
+
+    def added(self, tokens: int, sequences: int) -> float:
+        """Seconds that prompts of so many tokens add."""
+        bucket = round(CONTEXT_STEPS * math.log2(tokens))
+        seconds = self._added.get((bucket, sequences))
+        if seconds is None:
+            prompts = {"prefill_tokens": 2.0 ** (bucket / CONTEXT_STEPS), _PROMPTS: 1.0}
+            scope = self._inputs | prompts | {"prefill_own_seconds": 0.0}
+            scope |= dict.fromkeys(("sequences", "tokens", "outputs"), float(sequences))
+            if sequences:
+                seconds = self._beside(self._decode(scope))["growth_seconds"]
+            else:
+                seconds = self._alone(scope | {_DECODED: 0.0})["growth_seconds"]
+            self._added[bucket, sequences] = seconds
+        return seconds
+
+
+_PROMPTS, _DECODED = "prompts_beside", "decode_products_seconds"
+
+
 class EvidenceTimes:
     """`engine.Times` of the replica that a plan describes."""
 
@@ -89,6 +125,7 @@ class EvidenceTimes:
             f"{expected}{name}"
             for name in ("prompt_seconds", "modelled_first_seconds", "first_token_seconds")
         )
+        self._mixed = Mixed.of(known, expected, self._decode, self._decode_inputs)
         self._interference = known.given(f"{expected}prompt_work_seconds", "interference")
         self._stalling = known.given(f"{expected}stall_seconds", "stalling_ranks")
         self._steps: dict[tuple[int, int], float] = {}
@@ -134,7 +171,10 @@ class EvidenceTimes:
         return self._stalling * (self.corrected(sequences) * self._launch - seconds)
 
     def prompt(self, tokens: int) -> float:
-        return self._prompt(tokens)["work_seconds"]
+        return self._prompt(tokens)["work_seconds" if self._mixed is None else "own_seconds"]
+
+    def added(self, tokens: int, sequences: int) -> float:
+        return 0.0 if self._mixed is None else self._mixed.added(tokens, sequences)
 
     def launch(self) -> float:
         return self._launch

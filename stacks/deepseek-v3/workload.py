@@ -94,7 +94,7 @@ k8s.apps.v1.Deployment(
                 # a Service called like the engine would set variables that the engine reads
                 enable_service_links=False,
                 priority_class_name="deepseek-v3-normal",
-                termination_grace_period_seconds=148,
+                termination_grace_period_seconds=132,
                 node_selector={
                     "nvidia.com/gpu.product": "NVIDIA-H200",
                     "node.kubernetes.io/instance-type": "p5en.48xlarge",
@@ -147,14 +147,14 @@ k8s.apps.v1.Deployment(
                             # 79.2 GiB of weights on each of 8 GPUs
                             "--tensor-parallel-size=8",
                             "--max-model-len=16384",
-                            # requests at once; their KV cache takes 32.1 GiB of a GPU
-                            "--max-num-seqs=152",
+                            # requests at once; their KV cache takes 38.5 GiB of a GPU
+                            "--max-num-seqs=184",
                             "--max-num-batched-tokens=8192",
                             # 126 GiB of 140 GiB
                             "--gpu-memory-utilization=0.9",
                             "--kv-cache-dtype=auto",
                             # an answer of 2,000 tokens, as 95 % are at most, is finished
-                            "--shutdown-timeout=103",
+                            "--shutdown-timeout=87",
                         ],
                         env=[
                             k8s.core.v1.EnvVarArgs(name="HOME", value="/scratch"),

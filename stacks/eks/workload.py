@@ -140,8 +140,8 @@ k8s.apps.v1.Deployment(
                             # 8.46 GiB of weights
                             "--tensor-parallel-size=1",
                             "--max-model-len=6144",
-                            # requests at once; their KV cache takes 19 GiB of a GPU
-                            "--max-num-seqs=144",
+                            # requests at once; their KV cache takes 20 GiB of a GPU
+                            "--max-num-seqs=152",
                             "--max-num-batched-tokens=3072",
                             # 40.1 GiB of 45 GiB
                             "--gpu-memory-utilization=0.9",

@@ -107,7 +107,7 @@ k8s.apps.v1.Deployment(
                 # a Service called like the engine would set variables that the engine reads
                 enable_service_links=False,
                 priority_class_name="gke-normal",
-                termination_grace_period_seconds=83,
+                termination_grace_period_seconds=81,
                 topology_spread_constraints=[
                     k8s.core.v1.TopologySpreadConstraintArgs(
                         max_skew=1,
@@ -155,7 +155,7 @@ k8s.apps.v1.Deployment(
                             "--gpu-memory-utilization=0.9",
                             "--kv-cache-dtype=auto",
                             # an answer of 600 tokens, as 95 % are at most, is finished
-                            "--shutdown-timeout=38",
+                            "--shutdown-timeout=36",
                         ],
                         env=[
                             k8s.core.v1.EnvVarArgs(name="HOME", value="/scratch"),

@@ -622,8 +622,8 @@ k8s.apps.v1.Deployment(
                             # 33.8 GiB of weights on each of 2 GPUs
                             "--tensor-parallel-size=2",
                             "--max-model-len=4096",
-                            # requests at once; their KV cache takes 9.59 GiB of a GPU
-                            "--max-num-seqs=80",
+                            # requests at once; their KV cache takes 11.4 GiB of a GPU
+                            "--max-num-seqs=96",
                             "--max-num-batched-tokens=8192",
                             # 71.3 GiB of 79.6 GiB
                             "--gpu-memory-utilization=0.9",

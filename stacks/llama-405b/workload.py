@@ -112,7 +112,7 @@ k8s.apiextensions.CustomResource(
                     # a Service called like the engine would set variables that the engine reads
                     "enableServiceLinks": False,
                     "priorityClassName": "llama-405b-high",
-                    "terminationGracePeriodSeconds": 181,
+                    "terminationGracePeriodSeconds": 184,
                     "nodeSelector": {"nvidia.com/gpu.product": "NVIDIA-H100-80GB-HBM3"},
                     "affinity": {
                         # nodes of one switch, as far as there are some
@@ -150,8 +150,8 @@ k8s.apiextensions.CustomResource(
                                 "--tensor-parallel-size=4",
                                 "--pipeline-parallel-size=3",
                                 "--max-model-len=20480",
-                                # requests at once; their KV cache takes 21.2 GiB of a GPU
-                                "--max-num-seqs=120",
+                                # requests at once; their KV cache takes 20.7 GiB of a GPU
+                                "--max-num-seqs=117",
                                 "--max-num-batched-tokens=9216",
                                 # 71.3 GiB of 79.6 GiB
                                 "--gpu-memory-utilization=0.9",
@@ -162,7 +162,7 @@ k8s.apiextensions.CustomResource(
                                 "--master-port=29501",
                                 "--node-rank=0",
                                 # an answer of 1,000 tokens, as 95 % are at most, is finished
-                                "--shutdown-timeout=136",
+                                "--shutdown-timeout=139",
                             ],
                             "env": [
                                 {"name": "HOME", "value": "/scratch"},
@@ -255,7 +255,7 @@ k8s.apiextensions.CustomResource(
                     # a Service called like the engine would set variables that the engine reads
                     "enableServiceLinks": False,
                     "priorityClassName": "llama-405b-high",
-                    "terminationGracePeriodSeconds": 181,
+                    "terminationGracePeriodSeconds": 184,
                     "nodeSelector": {"nvidia.com/gpu.product": "NVIDIA-H100-80GB-HBM3"},
                     "affinity": {
                         # nodes of one switch, as far as there are some
@@ -293,8 +293,8 @@ k8s.apiextensions.CustomResource(
                                 "--tensor-parallel-size=4",
                                 "--pipeline-parallel-size=3",
                                 "--max-model-len=20480",
-                                # requests at once; their KV cache takes 21.2 GiB of a GPU
-                                "--max-num-seqs=120",
+                                # requests at once; their KV cache takes 20.7 GiB of a GPU
+                                "--max-num-seqs=117",
                                 "--max-num-batched-tokens=9216",
                                 # 71.3 GiB of 79.6 GiB
                                 "--gpu-memory-utilization=0.9",
@@ -322,7 +322,7 @@ k8s.apiextensions.CustomResource(
                                 "preStop": {
                                     "sleep": {
                                         # until the leader has answered what is at work
-                                        "seconds": 151,
+                                        "seconds": 154,
                                     },
                                 },
                             },

@@ -34,8 +34,8 @@ if config.get_bool("installAmdGpuOperator") is not False:
         value_yaml_files=[pulumi.FileAsset("helm/15-amd-gpu-operator/values.yaml")],
         # the chart's hook that upgrades its definitions needs it
         disable_openapi_validation=True,
-        # 600 s and 30 s for each of 2 GPU nodes
-        timeout=660,
+        # 600 s and 30 s for each of 1 GPU nodes
+        timeout=630,
         opts=pulumi.ResourceOptions(
             provider=cluster.provider,
             depends_on=[amd_gpu_operator_namespace],

@@ -68,11 +68,11 @@ tenant_support_quota = k8s.core.v1.ResourceQuota(
     ),
     spec=k8s.core.v1.ResourceQuotaSpecArgs(
         hard={
-            "requests.amd.com/gpu": "9",
+            "requests.amd.com/gpu": "8",
             "requests.storage": "145Gi",
             # the sum over the tenant's pods, 8 more and 32 GiB for those without GPUs
-            "requests.cpu": "62",
-            "requests.memory": "1760Gi",
+            "requests.cpu": "56",
+            "requests.memory": "1568Gi",
         },
     ),
     opts=pulumi.ResourceOptions(provider=provider, depends_on=[tenant_support_namespace]),

@@ -10,7 +10,7 @@ import network
 # Where each workload is found.
 addresses = {"helpdesk": "http://helpdesk.mi300x-support.svc:8000"}
 
-# helpdesk: inference of meta-llama/Llama-3.1-70B-Instruct on 9 × mi300x-192gb, $96.00/h
+# helpdesk: inference of meta-llama/Llama-3.1-70B-Instruct on 8 × mi300x-192gb, $48.00/h
 helpdesk_labels = {
     "app.kubernetes.io/name": "helpdesk",
     "app.kubernetes.io/part-of": "mi300x",
@@ -71,7 +71,7 @@ k8s.apps.v1.Deployment(
     spec=k8s.apps.v1.DeploymentSpecArgs(
         # each on 1 × mi300x-192gb; meets mean time per output token and time to first token p95 and
         # requests per second and gpu memory
-        replicas=9,
+        replicas=8,
         selector=k8s.meta.v1.LabelSelectorArgs(match_labels=helpdesk_selector),
         strategy=k8s.apps.v1.DeploymentStrategyArgs(
             type="RollingUpdate",
@@ -90,7 +90,7 @@ k8s.apps.v1.Deployment(
                 # a Service called like the engine would set variables that the engine reads
                 enable_service_links=False,
                 priority_class_name="mi300x-normal",
-                termination_grace_period_seconds=100,
+                termination_grace_period_seconds=101,
                 topology_spread_constraints=[
                     k8s.core.v1.TopologySpreadConstraintArgs(
                         max_skew=1,
@@ -130,14 +130,14 @@ k8s.apps.v1.Deployment(
                             # 67.7 GiB of weights
                             "--tensor-parallel-size=1",
                             "--max-model-len=7168",
-                            # requests at once; their KV cache takes 37.1 GiB of a GPU
-                            "--max-num-seqs=88",
+                            # requests at once; their KV cache takes 40.3 GiB of a GPU
+                            "--max-num-seqs=96",
                             "--max-num-batched-tokens=8192",
                             # 172 GiB of 192 GiB
                             "--gpu-memory-utilization=0.9",
                             "--kv-cache-dtype=auto",
                             # an answer of 700 tokens, as 95 % are at most, is finished
-                            "--shutdown-timeout=55",
+                            "--shutdown-timeout=56",
                         ],
                         env=[
                             k8s.core.v1.EnvVarArgs(name="HF_HOME", value="/models"),

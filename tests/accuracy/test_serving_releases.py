@@ -128,6 +128,27 @@ def test_on_amds_gpus_prompts_stall_others_for_longer_but_take_no_longer_themsel
     assert stalled == pytest.approx(amd.scope["interference"].value)
 
 
+@pytest.mark.parametrize(
+    ("engine", "mixed"),
+    [
+        ("vllm 0.7.3", False),
+        ("vllm 0.8.0", True),
+        ("trtllm 1.1.0rc2", True),
+        ("sglang 0.5.12", False),
+    ],
+)
+def test_a_prompt_stalls_others_by_what_it_adds_where_an_engine_mixes_steps(
+    engine: str, *, mixed: bool
+) -> None:
+    """Beside 64 that decode it reads no weights of its own; in a step of its own it does."""
+    row = {"tp": "1", "gpu": "h100-sxm-80gb", "engine": engine, "input_len": "256"}
+    times = point("llama3.1-8b", **row).replica.modelled(64.0)
+    weights = 8.0e9 / 3.35e12  # bytes of fp8 over the memory's rate
+    growth = times["growth_seconds"]
+    assert growth < times["prefill_work_seconds"] - weights / 2 if mixed else growth > weights
+    assert growth > 256 * 2 * 8.0e9 / 1979e12  # no faster than at the peak
+
+
 def test_from_0_14_on_vllm_waits_for_less_of_its_hosts_work() -> None:
     own = constants.ENGINE["vllm"]["sequence_overhead"]
     for release, part in (("0.13.0", 1.0), ("0.14.0", constants.OVERLAPPED), ("nightly-5b8c", 1.0)):

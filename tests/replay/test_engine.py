@@ -28,6 +28,9 @@ class Constant:
     def prompt(self, tokens: int) -> float:
         return tokens * 0.001
 
+    def added(self, tokens: int, sequences: int) -> float:
+        return 0.0
+
     def alone(self) -> float:
         return 0.005
 
@@ -46,6 +49,16 @@ class Slow(Constant):
 
     def launch(self) -> float:
         return 0.018
+
+
+class Shared(Constant):
+    """Half of what a prompt takes is for itself; products take 30 ms up to 100 tokens of all."""
+
+    def prompt(self, tokens: int) -> float:
+        return tokens * 0.0005
+
+    def added(self, tokens: int, sequences: int) -> float:
+        return 0.03 * max(tokens / 100, 1) - (0.005 if sequences else 0)
 
 
 def answers(
@@ -71,6 +84,20 @@ def test_a_request_alone_takes_its_prompt_and_a_step_for_each_further_token() ->
     (answer,) = answers((0.0, 100, 11))
     assert answer.end_seconds == pytest.approx(0.005 + 0.1 + 10 * 0.01)
     assert answer.decode_seconds == pytest.approx(10 * 0.01)
+
+
+def test_prompts_of_a_step_share_its_products() -> None:
+    one, *others = answers((0.0, 10, 11), (0.05, 40, 1), (0.05, 40, 1), times=Shared())
+    assert one.end_seconds - 10 * 0.01 == pytest.approx(
+        0.005
+        + 0.005
+        + 0.03  # its prompt in a step alone
+        + 0.02
+        + 0.02
+        + 0.03
+        - 0.005  # both others' in one of its steps, which reads weights, too
+    )
+    assert [a.end_seconds for a in others] == [pytest.approx(0.06 + 0.075)] * 2
 
 
 def test_a_short_prompt_takes_as_long_as_the_host_needs_to_start_its_kernels() -> None:

@@ -85,7 +85,8 @@ def played(answer: Sized, step: int) -> Replayed:
     return outcome
 
 
-def test_smaller_steps_delay_first_tokens_and_no_others() -> None:
+def test_smaller_steps_delay_first_tokens_and_speed_up_others() -> None:
+    """A part of a prompt is computed while the weights are read for those that decode."""
     answer = sized(LONG + FIRST, site("l40s"))
     assert answer.workload.serving is not None
     derived = played(answer, answer.workload.serving.max_num_batched_tokens)
@@ -96,7 +97,7 @@ def test_smaller_steps_delay_first_tokens_and_no_others() -> None:
     assert first[1].p95 > 1.1 * first[0].p95
     assert first[2].mean == pytest.approx(first[0].mean, rel=0.05)
     assert token[0].name == "time_per_output_token"
-    assert token[1].mean == pytest.approx(token[0].mean, rel=0.04)
+    assert 0.75 * token[0].mean < token[1].mean < token[0].mean
     assert token[2].mean == pytest.approx(token[0].mean, rel=0.02)
 
 

@@ -11,13 +11,13 @@ from gpuplan.accuracy.reckon import Ends
 
 WIDTHS: dict[str, dict[str, tuple[Ends, Ends, Ends]]] = {
     "time_per_output_token": {
-        "usual settings, dense": ((-0.8752, 0.8752), (-0.6201, 0.6201), (-0.6239, 0.6239)),
-        "usual settings, mixture": ((-1.331, 1.331), (-1.065, 1.065), (-1.086, 1.086)),
-        "usual settings, amd": ((-1.042, 1.042), (-0.7881, 0.7881), (-1.137, 1.137)),
+        "usual settings, dense": ((-0.788, 0.788), (-0.5642, 0.5642), (-0.5633, 0.5633)),
+        "usual settings, mixture": ((-1.283, 1.283), (-0.6764, 0.6764), (-0.861, 0.861)),
+        "usual settings, amd": ((-1.002, 1.002), (-0.7497, 0.7497), (-1.074, 1.074)),
     },
     "time_to_first_token": {
-        "usual settings, dense": ((-1.011, 1.011), (-0.7096, 0.7096), (-0.7768, 0.7768)),
-        "usual settings, mixture": ((-1.055, 1.055), (-0.9792, 0.9792), (-1.094, 1.094)),
-        "usual settings, amd": ((-1.554, 1.554), (-1.573, 1.573), (-1.721, 1.721)),
+        "usual settings, dense": ((-1.014, 1.014), (-0.7167, 0.7167), (-0.789, 0.789)),
+        "usual settings, mixture": ((-1.009, 1.009), (-0.9268, 0.9268), (-1.043, 1.043)),
+        "usual settings, amd": ((-1.447, 1.447), (-1.323, 1.323), (-1.656, 1.656)),
     },
 }

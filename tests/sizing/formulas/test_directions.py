@@ -31,11 +31,13 @@ SIGNS = {
 }
 # What is left when the input is taken away, and a part of a whole.
 LEFT = {
+    ("added_seconds", "decode_products_seconds"),
     ("added_seconds", "fixed_seconds"),
     ("asked_images_per_second", "requests_per_second"),
     ("decode_excess", "prefill_seconds"),
     ("linear_flop", "pass_attention_flop"),
     ("memory_for_a_gpu", "kept_memory"),
+    ("prompt_work_seconds", "decode_seconds"),
     ("queue_room", "batch_seconds"),
     ("time_to_first_token", "prefill_seconds"),
     ("usable_bytes", "driver_bytes"),

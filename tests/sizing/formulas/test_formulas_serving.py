@@ -15,7 +15,7 @@ from gpuplan.sizing.kinds.serving import load, record
 from gpuplan.sizing.memory import cache, serving
 from gpuplan.sizing.model import shapes
 from gpuplan.sizing.physics.serving import declared, kernels, latency
-from gpuplan.sizing.physics.serving.steps import step
+from gpuplan.sizing.physics.serving.steps import beside, step
 from tests.support.formulas import KNOWN, agree
 
 SERVING = {
@@ -94,10 +94,10 @@ SERVING = {
 }
 
 
-def every(phase: kernels.Phase, *, graphed: bool = False) -> Sheet:
+def every(phase: kernels.Phase, *, graphed: bool = False, mixed: bool = False) -> Sheet:
     """All parts of a step but those that choose tokens."""
     kinds = ("moe", "parallel", "windowed", "linear", "spread", "staged")
-    return step(phase, **dict.fromkeys(kinds, True), graphed=graphed)
+    return step(phase, **dict.fromkeys(kinds, True), graphed=graphed, mixed=mixed)
 
 
 def test_the_reads_and_products_of_a_decode_step() -> None:
@@ -256,6 +256,9 @@ def test_a_step_is_its_kernels_and_the_engines_own_time() -> None:
         agree(split, inputs | eager | inside, expected)
     slow = graphs | {"piece_seconds": 50.0, "beyond_graphs": 0.0}
     agree(split, inputs | eager | slow, {"launch_seconds": launches})  # no more than each kernel
+    own = 3.0 * (seconds["attention_seconds"] + seconds["state_seconds"])
+    own += 11.0 * seconds["elementwise_seconds"]
+    agree(every("prefill", mixed=True), inputs, {"own_seconds": own})
     reads = {"matmul": 100.0, "attention": 200.0, "head": 30.0, "expert": 40.0, "state": 5.0}
     bound = SERVING | {f"{name}_bytes": size for name, size in reads.items()}
     bound |= {"dense_peak": 600.0, "bf16_peak": 300.0, "expert_peak": 1200.0}
@@ -264,6 +267,30 @@ def test_a_step_is_its_kernels_and_the_engines_own_time() -> None:
     agree(every("decode"), bound, {"roofline_seconds": 375 / 50})
     computed = (90 / 900 + 60 / 600 + 30 / 300 + 120 / 1200) / 0.9
     agree(every("decode"), bound | {"bandwidth": 1e9}, {"roofline_seconds": computed})
+
+
+def test_a_prompt_makes_a_step_longer_by_what_it_adds() -> None:
+    kinds = dict.fromkeys(("moe", "parallel", "spread", "staged"), True) | {"across": False}
+    seconds = {"projection": 10.0, "dense": 11.0, "expert": 13.0, "all_reduce": 17.0}
+    seconds |= {"exchange": 19.0, "transfer": 23.0, "head": 29.0}
+    factors = {"matmul_factor": 2.0, "expert_factor": 5.0, "link_factor": 7.0}
+    products = 2 * (10 + 11) + 5 * 13 + 7 * (17 + 19 + 23) + 29
+    inputs = SERVING | factors | {f"{name}_seconds": s for name, s in seconds.items()}
+    inputs |= {"stalling_ranks": 2.0, "output_mean": 4.0, "prefill_tokens": 50.0}
+    inputs |= {"prompts_beside": 3.0, "added_seconds": 90.0, "prefill_own_seconds": 1.5}
+    inputs |= {"decode_products_seconds": 500.0, "prompt_factor": 1.25}
+    expected = {
+        "decode_products_seconds": products,
+        "prompts_beside": 6 * 2 / 4,
+        "tokens": 12 + 3 * 50,
+        "outputs": 8 + 3,
+        "added_seconds": products - 500,
+        "growth_seconds": 1.5 + 90 / 3,
+    }
+    agree(beside(**kinds, slower=False), inputs, expected)
+    agree(beside(**kinds, slower=True), inputs, {"growth_seconds": 1.5 + 1.25 * 90 / 3})
+    alone = inputs | {"output_mean": 400.0}
+    agree(beside(**kinds, slower=False), alone, {"prompts_beside": 1})
 
 
 # --- what users see -------------------------------------------------------------------------------
@@ -280,6 +307,7 @@ SEEN = {
     "sequences": 8.0,
     "stalling_ranks": 2.0,
     "prefill_work_seconds": 0.03,
+    "growth_seconds": 0.025,
     "prefill_overhead_seconds": 0.018,
     "prefill_launch_seconds": 0.06,
     "prompt_work_seconds": 0.055,
@@ -366,7 +394,8 @@ def test_the_latency_of_a_request(times: Sheet) -> None:
         {
             "ending": 8 * 2 / 200,
             "launch_share": (1 - exp(-0.08)) / 0.08,
-            "prompt_work_seconds": 0.9 * (0.06 - 0.02),  # more than 0.9 * 0.03, its work
+            "prompt_work_seconds": 0.9
+            * (0.06 - 0.02),  # more than 0.9 * 0.025, for which it makes a step longer
             "stall_seconds": (1 - 0.2 / 2) * 8 * 2 * 0.055,
             "decode_excess": 0.4 + 200 * 0.02 - 0.05,
             "modelled_token_seconds": (4.35 + sqrt(4.35**2 + 4 * 200 * 0.02 * 0.05)) / 400,
@@ -470,7 +499,7 @@ def test_the_prompts_of_an_open_loop_queue() -> None:
             "prompt_step_seconds": 2 * (0.9 * 0.92 * 0.055 + 0.1 * 0.05),
             # a step computes a token of 0.92 × 0.02 s beside the prompt of 0.035 s
             # those that wait together are started together
-            "wait_steps": 1.3 * (0.035 + 0.9 * 0.92 * 0.02) / 0.035 * sqrt(0.9 * 0.03 / 0.055),
+            "wait_steps": 1.3 * (0.035 + 0.9 * 0.92 * 0.02) / 0.035 * sqrt(0.9 * 0.025 / 0.055),
             "free_seconds": 0.05 + 3.6,
             "free_steps": 4.5 / 0.035,
             "prefill_load": 16 / (16 + 12 + sqrt(12**2 + 4 * 8 * 1.4)),
@@ -521,7 +550,7 @@ def test_no_bound_of_a_latency_is_passed() -> None:
         agree(times, SEEN | {"token_floor": 0.5}, {"closed_token_seconds": 0.5})
         agree(times, SEEN | {"prefill_load": 0.04}, {"queue_p95_seconds": 0.0})
     agree(latency.CLOSED, slow, {"prefill_load": 0.95})  # of 99 × 0.03
-    agree(latency.CLOSED, SEEN | {"prefill_work_seconds": 0.7}, {"request_seconds": 8 * 0.7})
+    agree(latency.CLOSED, SEEN | {"growth_seconds": 0.7}, {"request_seconds": 8 * 0.7})
 
 
 def test_bursts_and_drafts() -> None:

@@ -89,7 +89,9 @@ def _evaluated(group: Sequence[Replica], points: Mapping[str, Array]) -> dict[st
         scope[f"{prefix}prefill_work_seconds"] = done["work_seconds"]
         scope[f"{prefix}prefill_overhead_seconds"] = done["overhead_seconds"]
         scope[f"{prefix}prefill_launch_seconds"] = done["launch_seconds"]
-        scope[f"{prefix}prefill_own_seconds"] = done.get("own_seconds", done["work_seconds"])
+        if one.beside is not None:
+            scope[f"{prefix}prefill_own_seconds"] = done["own_seconds"]
+            scope[f"{prefix}prefill_tokens"] = done["tokens"]
     sequences = scope["sequences"]
     steps = dict[str, Any]()
     if one.fuller:
@@ -98,8 +100,8 @@ def _evaluated(group: Sequence[Replica], points: Mapping[str, Array]) -> dict[st
         steps["fuller_seconds"] = fuller["seconds"]
     done = one.decode.over(decode_scope(scope | {"sequences": np.maximum(sequences, 1.0)}))
     steps |= {"decode_seconds": done["seconds"], "sequences": sequences}
-    grown = one.beside.over(dict(done)) if one.beside else {}
-    steps["growth_seconds"] = grown.get("growth_seconds", scope["prefill_work_seconds"])
+    grown = None if one.beside is None else one.beside.over(dict(done))
+    steps["growth_seconds"] = grown["growth_seconds"] if grown else scope["prefill_work_seconds"]
     scope = one.latency.over(done | steps)
     scope["sequences"] = scope["sequences"] * scope["pipeline_stages"]
     scope = one.running.over(scope)

@@ -21,9 +21,9 @@ from gpuplan.sizing.physics.serving.service import Service
 
 def unfused(service: Service, exchanges: Quantity) -> Scope:
     """For what a step takes longer where `exchanges` and norms are kernels of their own, or norms
-    are exchanges; {} where one kernel does both, or nothing is exchanged."""
+    are exchanges; {} where one kernel does both, nothing is exchanged, or nobody says."""
     model, gpu, known = service.model, service.device.gpu, engine_kernels(service.engine)
-    if service.division.tensor_parallel_size == 1 or known is None:
+    if service.division.tensor_parallel_size == 1 or known is None or not known.fused_exchanges:
         return {}
     apart = 0.0 if _fused(service, known) else exchanges.value
     if model.architecture.startswith(known.exchanged_norms):

@@ -189,7 +189,9 @@ class Replica:
             base[f"{name}prefill_overhead_seconds"] = done["overhead_seconds"]
             base[f"{name}prefill_launch_seconds"] = done["launch_seconds"]
             base[f"{name}prefill_roofline_seconds"] = done["roofline_seconds"]
-            base[f"{name}prefill_own_seconds"] = done.get("own_seconds", done["work_seconds"])
+            if self.mixes:
+                base[f"{name}prefill_own_seconds"] = done["own_seconds"]
+                base[f"{name}prefill_tokens"] = done["tokens"]
         if self.service.start != NO_START:
             base = LOOPED(base)
             base["full_work_seconds"] = self._full_step(base)["work_seconds"]
@@ -389,8 +391,9 @@ class Replica:
             scope[f"{prefix}_work_seconds"] = done["work_seconds"]
             scope[f"{prefix}_overhead_seconds"] = done["overhead_seconds"]
             scope[f"{prefix}_launch_seconds"] = done["launch_seconds"]
-            if "own_seconds" in done:
+            if self.mixes:
                 scope[f"{prefix}_own_seconds"] = done["own_seconds"]
+                scope[f"{prefix}_tokens"] = done["tokens"]
         cited = f"90 % interval of {self.token.anchors.source}, {self.basis}"
         confidence = self.service.confidence
         slowness = record_slowness(ledger, self.token_factors, confidence, cited)

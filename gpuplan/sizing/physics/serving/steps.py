@@ -70,10 +70,12 @@ def step(
 
 
 @cache
-def beside(*, moe: bool, parallel: bool, spread: bool, staged: bool, across: bool, slower: bool) -> Sheet:
+def beside(
+    *, moe: bool, parallel: bool, spread: bool, staged: bool, across: bool, slower: bool
+) -> Sheet:
     """What a prompt adds to a decode step in which it is computed, as `growth_seconds`: products
-    read their weights once for all. Needs the scope of that step, evaluated, and the
-    `prefill_own_seconds` of a prompt."""
+    read their weights once for all. Needs the scope of that step, evaluated, and of a prompt the
+    `prefill_tokens` that are computed and the `prefill_own_seconds`."""
     parts = {"projection": kernels.PRODUCTS, "dense": kernels.DENSE, "head": kernels.HEAD}
     parts |= {"expert": kernels.EXPERTS} if moe else {}
     parts |= {"all_reduce": kernels.ALL_REDUCE} if parallel else {}
@@ -88,13 +90,18 @@ def beside(*, moe: bool, parallel: bool, spread: bool, staged: bool, across: boo
         prompts_beside: 1 = max(1, sequences * stalling_ranks / max(output_mean, 1))
             # that a step with prompts has: those of the requests that take the places of the ones
             # that end in a step
-        tokens: 1 = tokens + prompts_beside * input_mean  # of the step with its prompts
+        tokens: 1 = tokens + prompts_beside * prefill_tokens  # of the step with its prompts
         outputs: 1 = outputs + prompts_beside  # and the first token of each
     """)
-    return first + sum(parts.values(), Sheet(())) + sheet(f"""
-        growth_seconds: s = prefill_own_seconds + {each}({products} - decode_products_seconds)
-            / prompts_beside  # for which a prompt makes a decode step longer
+    return (
+        first
+        + sum(parts.values(), Sheet(()))
+        + sheet(f"""
+        added_seconds: s = {products} - decode_products_seconds  # by all of its prompts
+        growth_seconds: s = prefill_own_seconds + {each}added_seconds / prompts_beside
+            # for which a prompt makes a decode step longer
     """)
+    )
 
 
 _FACTORS = {
