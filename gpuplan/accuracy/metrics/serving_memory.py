@@ -124,10 +124,13 @@ def _replica(case: Case) -> Replica | str:
     if part is not None:
         utilization = constant(float(part[1]), "1", "measurement")
         service = replace(service, gpu_memory_utilization=utilization)
+    longest = _setting(case, "max_model_len") or case.model.context_length
+    tokens = replace(service.tokens, longest=constant(longest, "1", "measurement"))
     return Replica(
         replace(
             service,
             formats=layout,
+            tokens=tokens,
             max_num_seqs=_setting(case, "max_num_seqs"),
             max_num_batched_tokens=_setting(case, "max_num_batched_tokens"),
         )
