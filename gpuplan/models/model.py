@@ -105,7 +105,8 @@ class SparseAttention:
 class Tower:
     """An encoder beside the language model, with its projector: images or audio become tokens.
     `patches_per_token` patches of `patch_size` pixels squared make one token, of `output_size`
-    numbers for the language model. `image_tokens`: of the largest image that its processor makes."""
+    numbers for the language model. `image_tokens`: of the largest image that its processor
+    makes."""
 
     kind: Literal["vision", "audio"]
     layers: int

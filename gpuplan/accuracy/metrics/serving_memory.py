@@ -23,7 +23,7 @@ from gpuplan.sizing.physics.serving.scopes import formats
 from gpuplan.sizing.physics.serving.service import Division
 
 # 90 % of what engines print, of sources that nothing was read off.
-WEIGHTS_FACTORS = (0.97, 1.07)
+WEIGHTS_FACTORS = (0.97, 1.05)
 WORK_SPACE_FACTORS = (0.9, 1.05)
 LEAST_ROOM = 0.01  # of what is expected, where all of it may be gone
 
@@ -112,6 +112,8 @@ def _replica(case: Case) -> Replica | str:
     layout = formats(case.model, form, cache)
     if form == "fp8" and re.search(r"attention.*bf16", notes):
         layout = replace(layout, matmul="bf16", dense="fp8")
+    if form == "nvfp4" and "attention in fp8" in notes:
+        layout = replace(layout, matmul="fp8")
     tensor, stages = (max(1, int(case.number(column, 1.0))) for column in ("tp", "pp"))
     service = replica_of(
         case.model,

@@ -7,8 +7,8 @@ towers alone: those of models of text have a few tens of megabytes.
 
 from __future__ import annotations
 
-from gpuplan.models.fields import Fields
 from gpuplan.models.families.layers import Frame
+from gpuplan.models.fields import Fields
 
 
 def uncounted(_fields: Fields, _frame: Frame) -> int:

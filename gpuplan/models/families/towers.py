@@ -13,7 +13,8 @@ from gpuplan.models.model import Tower
 COLOURS = 3
 # Limits of the largest image that stand in the checkpoints' preprocessor_config.json, which is not
 # read: `max_pixels` of 12,845,056 at 28 pixels a token (Qwen2-VL, Qwen2.5-VL) and 16,777,216 at 32
-# (Qwen3-VL, Qwen3.5), `max_patches` tiles beside the whole image, `in_patch_limit`. Read 2026-11-29.
+# (Qwen3-VL, Qwen3.5), `max_patches` tiles beside the whole image, `in_patch_limit`; as others cite
+# them, 2026-11-29.
 QWEN_TOKENS = 16384
 LLAMA4_TILES = 16 + 1
 KIMI_PATCHES = 16384

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from gpuplan.models.model import Transformer
-from gpuplan.sizing.data.serving_memory import IMAGE_SHARE, IMAGE_SOURCE
+from gpuplan.sizing.data.serving_memory import IMAGE_SHARE, IMAGE_SOURCE, IMAGES_ELSEWHERE
 from gpuplan.sizing.evidence.formula import Quantity, constant
 from gpuplan.sizing.evidence.sheet import sheet
 
@@ -29,7 +29,8 @@ def tower_inputs(model: Transformer, engine: str) -> Mapping[str, Quantity]:
         "rotary_elements": model.rotary_elements,
     }
     made = {name: Quantity(float(value), "1", model.source) for name, value in numbers.items()}
-    return made | {"image_share": constant(IMAGE_SHARE, "1", IMAGE_SOURCE[engine])}
+    source = IMAGE_SOURCE.get(engine, IMAGES_ELSEWHERE)
+    return made | {"image_share": constant(IMAGE_SHARE, "1", source)}
 
 
 # A layer of the tower as one of a language model: `serving.memory` has the same of its layers.
