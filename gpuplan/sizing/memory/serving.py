@@ -156,14 +156,13 @@ def _activations(*, moe: bool, images: bool) -> Sheet:
                 + bf16_bytes * max_num_batched_tokens * hidden_size,
                 bf16_bytes * max_num_batched_tokens
                 * (3 * dense_width / tensor_parallel_size + 4 * hidden_size)){routed}"""
-    why = "the larger of a full step's layer and of its sampling; what experts work in"
     if not images:
         return sheet(f"""
             activations_bytes: B = ceil({taken})
-                # {why}
+                # the larger of a full step's layer and of its sampling; what experts work in
         """)
     return TOWER + sheet(f"""
         activations_bytes: B = ceil(encoded_bytes + max(tower_bytes, {taken}))
-            # {why}; or
-            # images are encoded, which is before; those that are kept
+            # encoded images that are kept; the larger of a full step, by its layer or its sampling
+            # and what experts work in, and of images that are encoded before it
     """)

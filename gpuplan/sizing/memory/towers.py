@@ -20,17 +20,22 @@ def tower_inputs(model: Transformer, engine: str) -> Mapping[str, Quantity]:
     if not model.towers:
         return {}
     tower = max(model.towers, key=lambda each: each.image_tokens)
-    numbers = {
-        "image_tokens": tower.image_tokens,
-        "image_patches": tower.image_tokens * tower.patches_per_token,
+    stated = {
         "encoded_size": tower.output_size,
         "tower_hidden_size": tower.hidden_size,
-        "tower_width": (3 if tower.gated_mlp else 2) * tower.intermediate_size,
+        "tower_width": tower.intermediate_size,
+        "tower_outputs": 3 if tower.gated_mlp else 2,
         "rotary_elements": model.rotary_elements,
     }
-    made = {name: Quantity(float(value), "1", model.source) for name, value in numbers.items()}
-    source = IMAGE_SOURCE.get(engine, IMAGES_ELSEWHERE)
-    return made | {"image_share": constant(IMAGE_SHARE, "1", source)}
+    largest = {
+        "image_tokens": tower.image_tokens,
+        "image_patches": tower.image_tokens * tower.patches_per_token,
+    }
+    limited = f"{model.source}, the largest image of its processor"
+    share = constant(IMAGE_SHARE, "1", IMAGE_SOURCE.get(engine, IMAGES_ELSEWHERE))
+    made = {name: Quantity(float(value), "1", model.source) for name, value in stated.items()}
+    made |= {name: Quantity(float(value), "1", limited) for name, value in largest.items()}
+    return made | {"image_share": share}
 
 
 # A layer of the tower as one of a language model: `serving.memory` has the same of its layers.
@@ -39,8 +44,9 @@ TOWER = sheet("""
         max_num_seqs * max(1, floor(max_model_len / image_tokens))))
         # of the largest size: as many as a step's tokens hold and requests may bring, at least one
     tower_bytes: B = bf16_bytes * images_at_once * image_patches
-        * (tower_width / tensor_parallel_size + 4 * tower_hidden_size)
-        # a layer of the encoder of images, on all of their patches
+        * (tower_outputs * tower_width / tensor_parallel_size + 4 * tower_hidden_size)
+        # a layer of the encoder of images, on all of their patches: what its MLP makes, before and
+        # after its activation, and what the layer holds beside it
     encoded_bytes: B = bf16_bytes * max(max_num_batched_tokens, image_tokens) * encoded_size
         # images as the language model reads them are kept until it has: of a step, at least one
 """)

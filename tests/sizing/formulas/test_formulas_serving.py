@@ -658,15 +658,15 @@ def test_the_memory_of_a_replica() -> None:
     agree(replica_memory(), few, {"kv_cache_tokens": 4096 + 8})
 
 
-# Images of 9 tokens from 36 patches, 20 numbers a token; an encoder of 16 columns, with an MLP that
-# works in 2 x 40.
+# Images of 9 tokens from 36 patches, 20 numbers a token; an encoder of 16 columns, its MLP of 40.
 IMAGES = PLACED | {
     "image_share": 1.0,
     "image_tokens": 9.0,
     "image_patches": 36.0,
     "encoded_size": 20.0,
     "tower_hidden_size": 16.0,
-    "tower_width": 80.0,
+    "tower_width": 40.0,
+    "tower_outputs": 2.0,
     "rotary_elements": 70.0,
     "images_at_once": 5.0,
     "tower_bytes": 30_240.0,
@@ -682,7 +682,7 @@ def test_the_memory_of_a_replica_with_an_encoder_of_images() -> None:
         {
             "weights_bytes": 1893 + 2 * 70,  # the tables are on every GPU of every stage
             "images_at_once": 5,  # 50 / 9
-            "tower_bytes": 2 * 5 * 36 * (80 / 4 + 4 * 16),
+            "tower_bytes": 2 * 5 * 36 * (2 * 40 / 4 + 4 * 16),
             "encoded_bytes": 2 * 50 * 20,
             # what the language model takes, 25,150, is less than what its encoder does
             "activations_bytes": 2000 + 30_240,
