@@ -38,7 +38,9 @@ def tower_inputs(model: Transformer, engine: str) -> Mapping[str, Quantity]:
     return made | {"image_share": share}
 
 
-# A layer of the tower as one of a language model: `serving.memory` has the same of its layers.
+# A layer of the tower as one of a language model: `serving.memory` has the same of its layers. No
+# number is fitted; that the form holds for towers as well was read off logs of Gemma 3 on one and
+# two GPUs (bench/points/memory_served_public.csv); logs of Qwen3.6 had no part in it.
 TOWER = sheet("""
     images_at_once: 1 = max(1, min(floor(image_share * max_num_batched_tokens / image_tokens),
         max_num_seqs * max(1, floor(max_model_len / image_tokens))))
