@@ -15,7 +15,8 @@ from gpuplan.accuracy.predict import reckon
 from gpuplan.plan.model import Estimate
 
 LOGS = Path(__file__).parents[2] / "bench/points/memory_served_public.csv"
-POINTS = [p for p in read_points([LOGS]) if p.confidence != "C" and isinstance(p.case, Case)]
+PRINTED = [p for p in read_points([LOGS]) if isinstance(p.case, Case)]
+POINTS = [p for p in PRINTED if p.confidence != "C"]  # of C a form was read off, or too little told
 METRICS = ("kv_cache_tokens", "kv_cache_memory", "weights_gpu_memory", "activation_memory")
 FITTED = "llm-d-incubation/llm-d-planner"  # what the formulas' numbers were read off
 
@@ -32,7 +33,7 @@ def expected(point: Point, **changed: str) -> Estimate:
 def log(metric: str, model: str, engine: str, **columns: str) -> Point:
     found = [
         p
-        for p in POINTS
+        for p in PRINTED
         if p.metric == metric
         and isinstance(p.case, Case)
         and p.case.row["model"] == model
@@ -60,7 +61,7 @@ def test_intervals_hold_nine_in_ten_of_servers_that_nothing_was_read_off(metric:
     before the sampler of today."""
     points = [p for p in POINTS if p.metric == metric and p.repository != FITTED]
     assert len({p.repository for p in points}) >= 4
-    assert 0.86 <= sum(map(within, points)) / len(points) <= 0.97
+    assert 0.86 <= sum(map(within, points)) / len(points) <= 0.95
 
 
 def test_the_room_of_logs_that_no_number_was_read_off_is_known_to_a_few_percent() -> None:
@@ -89,7 +90,7 @@ def test_the_room_beside_an_encoder_of_images_is_what_servers_print(tp: str, mos
     cache were promised than there is. Two GPUs have half a GiB more than is said, as with models
     of text."""
     errors = []
-    for point in POINTS:
+    for point in PRINTED:
         row = point.case.row  # type: ignore[union-attr]
         told = point.metric == "kv_cache_memory" and "gemma-3" in row["hf_id"]
         if told and row["tp"] == tp:
