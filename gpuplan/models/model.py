@@ -104,15 +104,20 @@ class SparseAttention:
 @record
 class Tower:
     """An encoder beside the language model, with its projector: images or audio become tokens.
-    `patches_per_token` patches of `patch_size` pixels squared make one token."""
+    `patches_per_token` patches of `patch_size` pixels squared make one token, of `output_size`
+    numbers for the language model. `image_tokens`: of the largest image that its processor
+    makes."""
 
     kind: Literal["vision", "audio"]
     layers: int
     hidden_size: int
     intermediate_size: int
+    gated_mlp: bool
     attention_heads: int
     patch_size: int
     patches_per_token: int
+    image_tokens: int
+    output_size: int
     parameters: int
 
 
@@ -132,7 +137,8 @@ class Transformer:
       `dense_layers` have the dense MLP of `intermediate_size`;
     - `linear`, `sparse`: see their records; `output_gate`: a gate as wide as the attention's output
       multiplies it (Qwen3-Next: the query projection is twice as wide);
-    - `towers`: their parameters are within `parameters`, and linear there;
+    - `towers`: their parameters are within `parameters`, and linear there; `rotary_elements`: of
+      the tables of positions beside them, which engines hold on every GPU;
     - `kept_parameters`: projections of attention that the quantized checkpoint leaves in 16 bits,
       which are not among the linear parameters; `quantized_group`: weights that share a scale,
       where the checkpoint says so;
@@ -176,6 +182,7 @@ class Transformer:
     sparse: SparseAttention | None = None
     output_gate: bool = False
     towers: tuple[Tower, ...] = ()
+    rotary_elements: int = 0
     mtp_layers: int = 0
     residual_streams: int = 1
     role: Literal["decoder", "encoder", "encoder_decoder"] = "decoder"

@@ -97,3 +97,42 @@ def test_a_model_of_images_and_text_counts_its_tower() -> None:
     assert with_tower.parameters - without.parameters == tower.parameters
     assert (tower.patch_size, tower.patches_per_token) == (16, 4)
     assert cached_per_token(with_tower) == cached_per_token(without)
+
+
+@pytest.mark.parametrize(
+    ("name", "tokens", "patches", "size"),
+    [
+        ("gemma-3-12b-it", 256, 64**2, 3840),  # 896 pixels in patches of 14, pooled
+        ("gemma-4-31B-it", 280, 280 * 9, 5376),
+        ("Llama-4-Scout-17B-16E-Instruct", 17 * 144, 17 * 24**2, 5120),  # tiles of 336 pixels
+        ("Kimi-K2.5", 4096, 16384, 7168),
+        ("Qwen3.5-27B", 16384, 65536, 5120),  # 16 million pixels
+        ("Qwen3-VL-32B-Instruct", 16384, 65536, 4 * 5120),  # with three layers of the middle
+    ],
+)
+def test_the_largest_image_is_of_so_many_patches_and_tokens(
+    name: str, tokens: int, patches: int, size: int
+) -> None:
+    (tower,) = model(name).towers
+    assert tower.image_tokens == tokens
+    assert tower.image_tokens * tower.patches_per_token == patches
+    assert tower.output_size == size
+    assert tower.gated_mlp == ("gemma-4" in name)
+
+
+@pytest.mark.parametrize(
+    ("name", "elements"),
+    [
+        ("gemma-3-12b-it", 131072 * (8 + 1) * 256),  # 604 MB in 16 bits
+        ("gemma-3-27b-it", 131072 * (8 + 1) * 128),
+        ("gemma-4-31B-it", 262144 * (512 + 256)),
+        ("Llama-4-Scout-17B-16E-Instruct", 10485760 * 128),  # 2.7 GB
+        ("Kimi-K2.5", 262144 * 64),
+        ("Qwen3-VL-32B-Instruct", 4 * 262144 * 128),
+        ("Qwen3.5-27B", 4 * 262144 * 64),  # a quarter of each head
+        ("Qwen3-32B", 0),  # of text alone: a few tens of megabytes
+        ("Llama-3.1-8B-Instruct", 0),
+    ],
+)
+def test_positions_have_tables_beside_a_tower(name: str, elements: int) -> None:
+    assert model(name).rotary_elements == elements

@@ -196,6 +196,7 @@ SHEETS = {
     "images": lambda: images.MEMORY,
     "served": lambda: serving_memory.memory(moe=False, kept=kept(LLAMA)),
     "served mixture": lambda: serving_memory.memory(moe=True, kept=kept(DEEPSEEK_V3)),
+    "served with images": lambda: serving_memory.memory(moe=True, kept=kept(LLAMA), images=True),
     "adapters": lambda: training_memory(
         adapter=True, quantized=True, recompute="none", gathered=False
     ),

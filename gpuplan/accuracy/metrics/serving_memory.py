@@ -23,7 +23,7 @@ from gpuplan.sizing.physics.serving.scopes import formats
 from gpuplan.sizing.physics.serving.service import Division
 
 # 90 % of what engines print, of sources that nothing was read off.
-WEIGHTS_FACTORS = (0.97, 1.07)
+WEIGHTS_FACTORS = (0.97, 1.05)
 WORK_SPACE_FACTORS = (0.9, 1.05)
 LEAST_ROOM = 0.01  # of what is expected, where all of it may be gone
 
@@ -112,6 +112,8 @@ def _replica(case: Case) -> Replica | str:
     layout = formats(case.model, form, cache)
     if form == "fp8" and re.search(r"attention.*bf16", notes):
         layout = replace(layout, matmul="bf16", dense="fp8")
+    if form == "nvfp4" and "attention in fp8" in notes:
+        layout = replace(layout, matmul="fp8")
     tensor, stages = (max(1, int(case.number(column, 1.0))) for column in ("tp", "pp"))
     service = replica_of(
         case.model,
@@ -124,10 +126,13 @@ def _replica(case: Case) -> Replica | str:
     if part is not None:
         utilization = constant(float(part[1]), "1", "measurement")
         service = replace(service, gpu_memory_utilization=utilization)
+    longest = _setting(case, "max_model_len") or case.model.context_length
+    tokens = replace(service.tokens, longest=constant(longest, "1", "measurement"))
     return Replica(
         replace(
             service,
             formats=layout,
+            tokens=tokens,
             max_num_seqs=_setting(case, "max_num_seqs"),
             max_num_batched_tokens=_setting(case, "max_num_batched_tokens"),
         )

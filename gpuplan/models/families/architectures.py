@@ -11,7 +11,7 @@ from dataclasses import field, replace
 from typing import Any, Literal
 
 from gpuplan.frozen import record
-from gpuplan.models.families import attention, experts, towers
+from gpuplan.models.families import attention, experts, rotary, towers
 from gpuplan.models.families.layers import Feeds, Frame, Layer, Mixers, Parts, Towers
 from gpuplan.models.fields import Fields
 from gpuplan.models.model import Pooling, Tower
@@ -44,12 +44,14 @@ class Architecture:
     where the language model stands in the configuration of a larger one. `ends`: parameters beside
     embedding, layers, last norm and head; `adjust`: parts that fields decide over. `head_dim`:
     stated, or hidden size by heads. `context`: tokens, where no field states them. `pooling`: what
-    a text becomes where none is written; such a model has no head for tokens, whatever is tied."""
+    a text becomes where none is written; such a model has no head for tokens, whatever is tied.
+    `rotary`: elements of the tables of positions."""
 
     parts: Parts = Parts()
     mixers: Mixers = attention.plain
     feeds: Feeds = experts.dense
     towers: Towers = towers.none
+    rotary: Callable[[Fields, Frame], int] = rotary.uncounted
     ends: Callable[[Fields, Frame, int], int] = nothing
     kv_heads: Callable[[Fields, int], int] = _stated
     names: Mapping[str, str] = field(default_factory=dict)
@@ -67,7 +69,8 @@ class Architecture:
 @record
 class Shape:
     """A model's dimensions and layers; of no use when the `fields` of the language model have
-    problems. `ends`: parameters beside embedding, layers and head."""
+    problems. `ends`: parameters beside embedding, layers and head; `rotary`: elements of the tables
+    of positions."""
 
     fields: Fields
     frame: Frame
@@ -76,6 +79,7 @@ class Shape:
     tied: bool
     ends: int
     towers: tuple[Tower, ...]
+    rotary: int
 
 
 def read(architecture: Architecture, name: str, config: Mapping[str, Any], at: Origin) -> Fields:
@@ -106,6 +110,7 @@ def shape(architecture: Architecture, whole: Fields) -> Shape:
         tied=tied or headless,
         ends=architecture.ends(fields, frame, vocabulary) + last,
         towers=architecture.towers(whole, frame),
+        rotary=architecture.rotary(fields, frame),
     )
 
 

@@ -45,6 +45,7 @@ def numbers(shape: Shape) -> dict[str, Any]:
         "sparse": _sparse(layers),
         "output_gate": frame.parts.output_gate,
         "towers": shape.towers,
+        "rotary_elements": shape.rotary if shape.towers else 0,
     } | _parameters(shape)
 
 

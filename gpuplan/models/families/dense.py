@@ -8,7 +8,16 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from gpuplan.models.families import attention, dense_parts, experts, nas, special, towers, windows
+from gpuplan.models.families import (
+    attention,
+    dense_parts,
+    experts,
+    nas,
+    rotary,
+    special,
+    towers,
+    windows,
+)
 from gpuplan.models.families.architectures import Architecture, as_many
 from gpuplan.models.families.layers import Parts
 
@@ -130,6 +139,7 @@ DENSE: dict[str, Architecture] = {
         _GEMMA3,
         text="text_config",
         towers=towers.gemma3,
+        rotary=rotary.gemma3,
         # Gemma3TextConfig.
         defaults={
             "tie_word_embeddings": True,
@@ -171,6 +181,7 @@ DENSE: dict[str, Architecture] = {
         mixers=attention.windowed(windows.optional(windows.all_layers)),
         text="text_config",
         towers=towers.pixtral,
+        rotary=rotary.plain,
     ),
     "MistralForCausalLM": _MISTRAL,
     "MistralModel": replace(_MISTRAL, pooling="embed"),
@@ -179,6 +190,7 @@ DENSE: dict[str, Architecture] = {
         mixers=special.mllama,
         ends=special.image_tokens,
         towers=towers.mllama,
+        rotary=rotary.plain,
         text="text_config",
     ),
     "NemotronForCausalLM": Architecture(
@@ -212,14 +224,18 @@ DENSE: dict[str, Architecture] = {
     ),
     "Qwen2ForCausalLM": _QWEN2,
     "Qwen2Model": replace(_QWEN2, pooling="embed"),
-    "Qwen2VLForConditionalGeneration": replace(_QWEN2, text="text_config", towers=towers.qwen2_vl),
+    "Qwen2VLForConditionalGeneration": replace(
+        _QWEN2, text="text_config", towers=towers.qwen2_vl, rotary=rotary.qwen_vl
+    ),
     "Qwen2_5_VLForConditionalGeneration": replace(
-        _QWEN2, text="text_config", towers=towers.qwen2_5_vl
+        _QWEN2, text="text_config", towers=towers.qwen2_5_vl, rotary=rotary.qwen_vl
     ),
     "Qwen3ForCausalLM": _QWEN3,
     "Qwen3ForSequenceClassification": replace(_QWEN3, ends=dense_parts.labels, pooling="score"),
     "Qwen3Model": replace(_QWEN3, pooling="embed"),
-    "Qwen3VLForConditionalGeneration": replace(_QWEN3, text="text_config", towers=towers.qwen3_vl),
+    "Qwen3VLForConditionalGeneration": replace(
+        _QWEN3, text="text_config", towers=towers.qwen3_vl, rotary=rotary.qwen_vl
+    ),
     "SmolLM3ForCausalLM": replace(_LLAMA, defaults={"tie_word_embeddings": True}),
     "StableLmForCausalLM": Architecture(
         parts=Parts(norm_bias=True), adjust=dense_parts.stablelm, kv_heads=as_many

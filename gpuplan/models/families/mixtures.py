@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from gpuplan.models.families import attention, experts, hybrids, special, towers, windows
+from gpuplan.models.families import attention, experts, hybrids, rotary, special, towers, windows
 from gpuplan.models.families.architectures import Architecture, as_many
 from gpuplan.models.families.dense import DENSE, UNLIMITED
 from gpuplan.models.families.layers import Feed, Frame, Parts
@@ -44,6 +44,7 @@ _LLAMA4 = Architecture(
     mixers=attention.windowed(windows.chunks, chunked=True),
     feeds=experts.llama4,
     towers=towers.llama4,
+    rotary=rotary.plain,
     bias_field="attention_bias",
     head_dim="stated",
 )
@@ -85,6 +86,7 @@ _GEMMA4 = replace(
     feeds=_gemma4,
     ends=special.gemma4_ends,
     towers=towers.gemma4,
+    rotary=rotary.gemma4,
     text="text_config",
 )
 
@@ -155,7 +157,9 @@ MIXTURES: dict[str, Architecture] = {
         feeds=experts.jamba,
         defaults={"mamba_inner_layernorms": True},
     ),
-    "KimiK25ForConditionalGeneration": replace(_LATENT3, text="text_config", towers=towers.kimi),
+    "KimiK25ForConditionalGeneration": replace(
+        _LATENT3, text="text_config", towers=towers.kimi, rotary=rotary.plain
+    ),
     "KimiLinearForCausalLM": replace(
         _LATENT3,
         mixers=hybrids.kimi,
@@ -213,13 +217,21 @@ MIXTURES: dict[str, Architecture] = {
     "Qwen3MoeForCausalLM": replace(_QWEN3, feeds=experts.qwen),
     "Qwen3NextForCausalLM": replace(_QWEN_NEXT, feeds=experts.qwen),
     "Qwen3VLMoeForConditionalGeneration": replace(
-        _QWEN3, feeds=experts.qwen, text="text_config", towers=towers.qwen3_vl
+        _QWEN3,
+        feeds=experts.qwen,
+        text="text_config",
+        towers=towers.qwen3_vl,
+        rotary=rotary.qwen_vl,
     ),
     "Qwen3_5ForConditionalGeneration": replace(
-        _QWEN_NEXT, text="text_config", towers=towers.qwen3_vl
+        _QWEN_NEXT, text="text_config", towers=towers.qwen3_vl, rotary=rotary.qwen3_5
     ),
     "Qwen3_5MoeForConditionalGeneration": replace(
-        _QWEN_NEXT, feeds=experts.qwen, text="text_config", towers=towers.qwen3_vl
+        _QWEN_NEXT,
+        feeds=experts.qwen,
+        text="text_config",
+        towers=towers.qwen3_vl,
+        rotary=rotary.qwen3_5,
     ),
     "Step3p5ForCausalLM": Architecture(
         parts=Parts(query_key_norm="head", router_bias=True),

@@ -11,6 +11,13 @@ from gpuplan.models.fields import Fields
 from gpuplan.models.model import Tower
 
 COLOURS = 3
+# Limits of the largest image that stand in the checkpoints' preprocessor_config.json, which is not
+# read: `max_pixels` of 12,845,056 at 28 pixels a token (Qwen2-VL, Qwen2.5-VL) and 16,777,216 at 32
+# (Qwen3-VL, Qwen3.5), `max_patches` tiles beside the whole image, `in_patch_limit`; as others cite
+# them, 2026-11-29.
+QWEN_TOKENS = 16384
+LLAMA4_TILES = 16 + 1
+KIMI_PATCHES = 16384
 
 
 @record
@@ -38,16 +45,30 @@ class Blocks:
         return self.layers * (attention + mlp + 2 * self.norm)
 
 
-def _tower(blocks: Blocks, heads: int, patch: int, per_token: int, rest: int) -> tuple[Tower]:
+@record
+class Image:
+    """Patches of `patch` pixels squared, `per_token` of them a token of `width` numbers; `tokens`
+    are of the largest one."""
+
+    patch: int
+    per_token: int
+    tokens: int
+    width: int
+
+
+def _tower(blocks: Blocks, heads: int, image: Image, rest: int) -> tuple[Tower]:
     return (
         Tower(
             kind="vision",
             layers=blocks.layers,
             hidden_size=blocks.hidden,
             intermediate_size=blocks.width,
+            gated_mlp=blocks.gated,
             attention_heads=heads,
-            patch_size=patch,
-            patches_per_token=per_token,
+            patch_size=image.patch,
+            patches_per_token=image.per_token,
+            image_tokens=image.tokens,
+            output_size=image.width,
             parameters=blocks.parameters + rest,
         ),
     )
@@ -89,19 +110,28 @@ def qwen3_vl(fields: Fields, _frame: Frame) -> tuple[Tower, ...]:
     deep = len(vision.entries("deepstack_visual_indexes", int, "a list of layers"))
     between = merged**2 + merged + merged * out + out + 2 * merged
     positions = vision.whole("num_position_embeddings") * hidden
-    return _qwen(vision, blocks, out, patch_bias=True, rest=positions + deep * between)
+    rest = positions + deep * between
+    return _qwen(vision, blocks, out, patch_bias=True, outputs=1 + deep, rest=rest)
 
 
 def _qwen(
-    vision: Fields, blocks: Blocks, out: int, *, patch_bias: bool, rest: int = 0
+    vision: Fields,
+    blocks: Blocks,
+    out: int,
+    *,
+    patch_bias: bool,
+    outputs: int = 1,
+    rest: int = 0,
 ) -> tuple[Tower, ...]:
+    """`outputs`: projectors, all of whose outputs a token has beside each other."""
     patch, merge = vision.whole("patch_size"), vision.whole("spatial_merge_size", 2)
     pixels = COLOURS * vision.whole("temporal_patch_size", 2) * patch**2
     merged = blocks.hidden * merge**2
     merger = blocks.norm + merged**2 + merged + merged * out + out
     embed = pixels * blocks.hidden + blocks.hidden * patch_bias
     heads = vision.whole("num_heads")
-    return _tower(blocks, heads, patch, merge**2, embed + merger + rest)
+    image = Image(patch=patch, per_token=merge**2, tokens=QWEN_TOKENS, width=out * outputs)
+    return _tower(blocks, heads, image, embed + merger + rest)
 
 
 def _blocks(vision: Fields, **parts: bool) -> Blocks:
@@ -120,9 +150,10 @@ def gemma3(fields: Fields, frame: Frame) -> tuple[Tower, ...]:
     patches = (vision.whole("image_size") // patch) ** 2
     embed = (COLOURS * patch**2 + 1 + patches) * blocks.hidden + blocks.norm
     projector = blocks.hidden * frame.hidden_size + blocks.hidden
-    per_token = max(1, patches // fields.whole("mm_tokens_per_image", 256))
-    heads = vision.whole("num_attention_heads")
-    return _tower(blocks, heads, patch, per_token, embed + projector)
+    tokens = fields.whole("mm_tokens_per_image", 256)
+    per_token = max(1, patches // tokens)
+    image = Image(patch=patch, per_token=per_token, tokens=tokens, width=frame.hidden_size)
+    return _tower(blocks, vision.whole("num_attention_heads"), image, embed + projector)
 
 
 def pixtral(fields: Fields, frame: Frame) -> tuple[Tower, ...]:
@@ -133,8 +164,10 @@ def pixtral(fields: Fields, frame: Frame) -> tuple[Tower, ...]:
     embed = COLOURS * patch**2 * blocks.hidden + blocks.hidden
     merger = blocks.hidden + merge**2 * blocks.hidden**2
     projector = blocks.hidden * frame.hidden_size + frame.hidden_size**2
+    tokens = max(1, vision.whole("image_size", 1024) // (patch * merge)) ** 2
+    image = Image(patch=patch, per_token=merge**2, tokens=tokens, width=frame.hidden_size)
     heads = vision.whole("num_attention_heads")
-    return _tower(blocks, heads, patch, merge**2, embed + merger + projector)
+    return _tower(blocks, heads, image, embed + merger + projector)
 
 
 def llama4(fields: Fields, frame: Frame) -> tuple[Tower, ...]:
@@ -149,8 +182,10 @@ def llama4(fields: Fields, frame: Frame) -> tuple[Tower, ...]:
     inner, out = vision.whole("projector_input_dim"), vision.whole("projector_output_dim")
     shuffled = blocks.hidden * ratio**2 * inner + out**2
     projector = vision.whole("vision_output_dim") * frame.hidden_size
+    tokens = LLAMA4_TILES * max(1, (patches - 1) // ratio**2)
+    image = Image(patch=patch, per_token=ratio**2, tokens=tokens, width=frame.hidden_size)
     heads = vision.whole("num_attention_heads")
-    return _tower(blocks, heads, patch, ratio**2, embed + shuffled + projector)
+    return _tower(blocks, heads, image, embed + shuffled + projector)
 
 
 def kimi(fields: Fields, frame: Frame) -> tuple[Tower, ...]:
@@ -166,8 +201,9 @@ def kimi(fields: Fields, frame: Frame) -> tuple[Tower, ...]:
     embed = (COLOURS * patch**2 + 1 + positions) * blocks.hidden + blocks.norm
     merged = blocks.hidden * merge
     projector = merged**2 + merged + (merged + 1) * frame.hidden_size + blocks.norm
-    heads = vision.whole("vt_num_attention_heads")
-    return _tower(blocks, heads, patch, merge, embed + projector)
+    heads, tokens = vision.whole("vt_num_attention_heads"), KIMI_PATCHES // merge
+    image = Image(patch=patch, per_token=merge, tokens=tokens, width=frame.hidden_size)
+    return _tower(blocks, heads, image, embed + projector)
 
 
 def gemma4(fields: Fields, frame: Frame) -> tuple[Tower, ...]:
@@ -182,7 +218,9 @@ def gemma4(fields: Fields, frame: Frame) -> tuple[Tower, ...]:
     projector = blocks.hidden * frame.hidden_size
     heads, pooled = vision.whole("num_attention_heads"), vision.whole("pooling_kernel_size", 3)
     rest = blocks.layers * more + embed + projector
-    return _tower(blocks, heads, patch, pooled**2, rest)
+    tokens = vision.whole("default_output_length", 280)
+    image = Image(patch=patch, per_token=pooled**2, tokens=tokens, width=frame.hidden_size)
+    return _tower(blocks, heads, image, rest)
 
 
 def mllama(fields: Fields, frame: Frame) -> tuple[Tower, ...]:
@@ -198,4 +236,5 @@ def mllama(fields: Fields, frame: Frame) -> tuple[Tower, ...]:
     ends = 2 * (ratios * tiles * hidden + 1) + 2 * blocks.norm + hidden
     embed = COLOURS * patch**2 * hidden + positions + ends + 2 * above
     projector = (vision.whole("vision_output_dim") + 1) * frame.hidden_size
-    return _tower(blocks, vision.whole("attention_heads"), patch, 1, embed + projector)
+    image = Image(patch=patch, per_token=1, tokens=tiles * patches, width=frame.hidden_size)
+    return _tower(blocks, vision.whole("attention_heads"), image, embed + projector)

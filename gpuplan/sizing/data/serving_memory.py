@@ -49,9 +49,17 @@ STEP_SOURCE = {
     "tensorrt-llm": "max_num_tokens of NVIDIA/TensorRT-LLM llmapi/llm_args.py, read 2026-11-27",
     "tei": "--max-batch-tokens of huggingface/text-embeddings-inference v1.9.3",
 }
+# Of a step's tokens, those of images that engines encode at once, where nothing limits them.
+IMAGE_SHARE = 1.0
+IMAGES_ELSEWHERE = "that of vLLM, not measured"
+IMAGE_SOURCE = {
+    "vllm": "what vLLM tries at its start (vllm/multimodal/encoder_budget.py, read 2026-11-29)",
+    "sglang": "that of vLLM: SGLang tries no images and keeps no room for them under a "
+    "--mem-fraction-static (python/sglang/srt/server_args.py, read 2026-11-29)",
+}
 # What servers take beside their cache, as factors on what is expected: 15 of 16 rooms that others
 # print than those whom the numbers above were read off (bench/points/memory_served_public.csv).
-# They take less where an older release samples without sorting; more with a vision tower.
+# They take less where an older release samples without sorting.
 INTERVAL = (0.85, 1.06)
 INTERVAL_SOURCE = "15 of 16 servers that are no part of the fit, as they print it (2026-11-28)"
 # A cache that holds the 95th percentile of what runs is exceeded at times: with so much more of it

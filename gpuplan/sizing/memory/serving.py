@@ -21,6 +21,7 @@ from gpuplan.sizing.evidence.formula import Quantity, constant
 from gpuplan.sizing.evidence.sheet import Sheet, sheet
 from gpuplan.sizing.memory.cache import Kept, cache_bytes
 from gpuplan.sizing.memory.margin import gpu_memory_metric, interval
+from gpuplan.sizing.memory.towers import TOWER
 
 CONSTANTS: dict[str, Quantity] = {
     "max_num_batched_tokens": constant(8192, "1", "tokens of a step, where nothing says how many"),
@@ -117,30 +118,51 @@ def _limits(*, spread: bool) -> Sheet:
 
 
 @cache
-def memory(*, moe: bool, kept: Kept, spread: bool = False, staged: bool = False) -> Sheet:
-    """`spread`: attention is data-parallel; `staged`: layers are a pipeline. Needs the shape,
-    `memory_cache.cache_inputs`, the lengths, `max_num_seqs` (`RUNNING` or `ALL`), `CONSTANTS`,
+def memory(
+    *, moe: bool, kept: Kept, spread: bool = False, staged: bool = False, images: bool = False
+) -> Sheet:
+    """`spread`: attention is data-parallel; `staged`: layers are a pipeline; `images`: a tower
+    stands beside the language model. Needs the shape, `memory_cache.cache_inputs`,
+    `towers.tower_inputs`, the lengths, `max_num_seqs` (`RUNNING` or `ALL`), `CONSTANTS`,
     `engines.server_memory` and `confidence_memory`."""
+    tokens = _REQUEST + (_STAGED_CACHE if staged else _CACHE)
+    held = _weights(moe=moe, images=images) + tokens + cache_bytes(kept)
+    return held + _activations(moe=moe, images=images) + _limits(spread=spread)
+
+
+def _weights(*, moe: bool, images: bool) -> Sheet:
     experts = " + expert_layers * experts * expert_parameters * expert_bytes_each" if moe else ""
     experts += " * expert_padding" if moe else ""
+    tables, why = "", ""
+    if images:
+        tables = " + bf16_bytes * rotary_elements"
+        why = "; tables of positions on every GPU"
+    return sheet(f"""
+        weights_bytes: B = ceil((projection_parameters * matmul_bytes_each
+            + dense_parameters * dense_bytes_each{experts}
+            + (other_parameters - kept_parameters + tower_parameters) * bf16_bytes
+            / tensor_parallel_size) / pipeline_stages{tables})
+            # linear layers in the precision; embeddings, norms and encoders of images in bf16{why}
+    """)
+
+
+def _activations(*, moe: bool, images: bool) -> Sheet:
     routed, width = "", "expert_width * expert_parallel_size / ranks"
     if moe:
         routed = f""" + bf16_bytes * max_num_batched_tokens * active_experts
             * (max(2 * {width}, expert_hidden) + {width})"""
-    weights = sheet(f"""
-        weights_bytes: B = ceil((projection_parameters * matmul_bytes_each
-            + dense_parameters * dense_bytes_each{experts}
-            + (other_parameters - kept_parameters + tower_parameters) * bf16_bytes
-            / tensor_parallel_size) / pipeline_stages)
-            # linear layers in the precision; embeddings, norms and encoders of images in bf16
-    """)
-    activations = sheet(f"""
-        activations_bytes: B = ceil(max(
+    taken = f"""max(
                 logit_bytes * max_num_seqs * vocabulary
                 + bf16_bytes * max_num_batched_tokens * hidden_size,
                 bf16_bytes * max_num_batched_tokens
-                * (3 * dense_width / tensor_parallel_size + 4 * hidden_size)){routed})
-            # the larger of a full step's layer and of its sampling; what experts work in
+                * (3 * dense_width / tensor_parallel_size + 4 * hidden_size)){routed}"""
+    if not images:
+        return sheet(f"""
+            activations_bytes: B = ceil({taken})
+                # the larger of a full step's layer and of its sampling; what experts work in
+        """)
+    return TOWER + sheet(f"""
+        activations_bytes: B = ceil(encoded_bytes + max(tower_bytes, {taken}))
+            # encoded images that are kept; the larger of a full step, by its layer or its sampling
+            # and what experts work in, and of images that are encoded before it
     """)
-    tokens = _REQUEST + (_STAGED_CACHE if staged else _CACHE)
-    return weights + tokens + cache_bytes(kept) + activations + _limits(spread=spread)

@@ -46,6 +46,9 @@ MORE = {
     "linear": CHAT_8B.replace(
         "meta-llama/Llama-3.1-8B-Instruct", "Qwen/Qwen3-Next-80B-A3B-Instruct"
     ),
+    "encoder of images": CHAT_8B.replace(
+        "meta-llama/Llama-3.1-8B-Instruct", "google/gemma-3-12b-it"
+    ),
     "mixture": FULL_8B.replace("meta-llama/Llama-3.1-8B", "Qwen/Qwen3-30B-A3B"),
     "quantized": LORA_70B.replace("lora: 16}", "lora: {rank: 16, quantized: true}}"),
     "reader": f"{READER}    task: inference\n    load: {{requests_per_second: 9, {TEXTS}}}\n"

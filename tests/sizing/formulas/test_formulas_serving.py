@@ -639,8 +639,11 @@ PLACED = SERVING | {
 }
 
 
+KEPT_NOTHING = dict.fromkeys(("latent", "windowed", "states", "indexed"), False)
+
+
 def replica_memory(*, staged: bool = False, **kinds: bool) -> Sheet:
-    given = dict.fromkeys(("latent", "windowed", "states", "indexed"), False) | kinds
+    given = KEPT_NOTHING | kinds
     return serving.memory(moe=True, kept=cache.Kept(**given), staged=staged)
 
 
@@ -682,6 +685,46 @@ def test_the_memory_of_a_replica() -> None:
     agree(staged, places | {"stage_places": 1.0}, {"kv_cache_tokens": 3 * 4096 + 14 * 16 / 2})
     few = PLACED | {"max_num_seqs": 1.0}
     agree(replica_memory(), few, {"kv_cache_tokens": 4096 + 8})
+
+
+# Images of 9 tokens from 36 patches, 20 numbers a token; an encoder of 16 columns, its MLP of 40.
+IMAGES = PLACED | {
+    "image_share": 1.0,
+    "image_tokens": 9.0,
+    "image_patches": 36.0,
+    "encoded_size": 20.0,
+    "tower_hidden_size": 16.0,
+    "tower_width": 40.0,
+    "tower_outputs": 2.0,
+    "rotary_elements": 70.0,
+    "images_at_once": 5.0,
+    "tower_bytes": 30_240.0,
+    "encoded_bytes": 2000.0,
+}
+
+
+def test_the_memory_of_a_replica_with_an_encoder_of_images() -> None:
+    sheet = serving.memory(moe=True, kept=cache.Kept(**KEPT_NOTHING), images=True)
+    agree(
+        sheet,
+        IMAGES,
+        {
+            "weights_bytes": 1893 + 2 * 70,  # the tables are on every GPU of every stage
+            "images_at_once": 5,  # 50 / 9
+            "tower_bytes": 2 * 5 * 36 * (2 * 40 / 4 + 4 * 16),
+            "encoded_bytes": 2 * 50 * 20,
+            # what the language model takes, 25,150, is less than what its encoder does
+            "activations_bytes": 2000 + 30_240,
+        },
+    )
+    agree(sheet, IMAGES | {"tower_bytes": 9.0}, {"activations_bytes": 2000 + 25_150})
+    # an image that no step holds is encoded all the same, and kept
+    large = IMAGES | {"image_tokens": 60.0}
+    agree(sheet, large, {"images_at_once": 1, "encoded_bytes": 2 * 60 * 20})
+    # two requests of 20 tokens bring two images each
+    few = IMAGES | {"max_num_seqs": 2.0, "max_model_len": 20.0}
+    agree(sheet, few, {"images_at_once": 4})
+    agree(sheet, few | {"max_model_len": 5.0}, {"images_at_once": 2})
 
 
 @pytest.mark.parametrize(

@@ -28,6 +28,7 @@ from gpuplan.sizing.memory.serving import (
     confidence_memory,
     memory,
 )
+from gpuplan.sizing.memory.towers import tower_inputs
 from gpuplan.sizing.physics.serving import declared
 from gpuplan.sizing.physics.serving.latency import CLOSED, LENGTHS, LOOPED, MEASURED, OPEN
 from gpuplan.sizing.physics.serving.percentiles import FULLER, asks_for_fuller, with_statistics
@@ -87,6 +88,7 @@ class Replica:
         self.max_num_seqs = service.max_num_seqs
         self.scope = {
             **cache_inputs(model),
+            **tower_inputs(model, service.engine),
             **serving_scope(
                 model,
                 device,
@@ -141,6 +143,7 @@ class Replica:
             kept=kept(model),
             spread=division.data_parallel_size > 1,
             staged=self.staged,
+            images=bool(model.towers),
         )
         self.running, self.latency = (RUNNING, OPEN) if service.random else (ALL, CLOSED)
         if service.start != NO_START:
