@@ -60,8 +60,8 @@ def fit(
 
     of_priors = constants(center)
     firsts = [np.log([start.get(n, of_priors[n]) for n in names]) for start in starts]
-    found = [least_squares(residuals, first, max_nfev=most) for first in firsts]
-    return constants(min(found, key=lambda one: float(one.cost)).x)
+    optima = [least_squares(residuals, first, max_nfev=most) for first in firsts]
+    return constants(min(optima, key=lambda one: float(one.cost)).x)
 
 
 def by_cell(cells: Sequence[Hashable], power: float) -> np.ndarray:

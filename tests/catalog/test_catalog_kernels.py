@@ -172,7 +172,7 @@ def test_kernels_are_tuned_for_a_hidden_size_on_an_architecture() -> None:
     assert not tuned_products(mi300x, "Qwen3MoeForCausalLM", 6144)
     assert not tuned_products(mi300x, "MiniMaxM2ForCausalLM", 3072)
     assert tuned_products(mi355x, "MiniMaxM2ForCausalLM", 3072)
-    assert engine_kernels("tensorrt-llm") is None
+    assert engine_kernels("tei") is None
 
 
 @pytest.mark.parametrize(

@@ -11,13 +11,13 @@ from gpuplan.accuracy.reckon import Ends
 
 WIDTHS: dict[str, dict[str, tuple[Ends, Ends, Ends]]] = {
     "time_per_output_token": {
-        "usual settings, dense": ((-0.788, 0.788), (-0.5642, 0.5642), (-0.5633, 0.5633)),
-        "usual settings, mixture": ((-1.283, 1.283), (-0.6764, 0.6764), (-0.861, 0.861)),
-        "usual settings, amd": ((-1.002, 1.002), (-0.7497, 0.7497), (-1.074, 1.074)),
+        "usual settings, dense": ((-0.7863, 0.7863), (-0.5675, 0.5675), (-0.5833, 0.5833)),
+        "usual settings, mixture": ((-1.263, 1.263), (-0.6834, 0.6834), (-0.8605, 0.8605)),
+        "usual settings, amd": ((-0.999, 0.999), (-0.7465, 0.7465), (-1.068, 1.068)),
     },
     "time_to_first_token": {
-        "usual settings, dense": ((-1.014, 1.014), (-0.7167, 0.7167), (-0.789, 0.789)),
-        "usual settings, mixture": ((-1.009, 1.009), (-0.9268, 0.9268), (-1.043, 1.043)),
-        "usual settings, amd": ((-1.447, 1.447), (-1.323, 1.323), (-1.656, 1.656)),
+        "usual settings, dense": ((-1.014, 1.014), (-0.7157, 0.7157), (-0.7919, 0.7919)),
+        "usual settings, mixture": ((-1.01, 1.01), (-0.9258, 0.9258), (-1.042, 1.042)),
+        "usual settings, amd": ((-1.45, 1.45), (-1.323, 1.323), (-1.655, 1.655)),
     },
 }

@@ -19,6 +19,7 @@ from gpuplan.sizing.physics.serving.scopes import (
     MEAN_PROMPT,
     decode_scope,
     prefill_scope,
+    prefilled,
 )
 
 if TYPE_CHECKING:
@@ -85,13 +86,7 @@ def _evaluated(group: Sequence[Replica], points: Mapping[str, Array]) -> dict[st
     scope = one.shape.over(scope)
     for prefix, prompt in (("", MEAN_PROMPT), ("longest_", LONG_PROMPT)):
         done = one.prefill.over(prefill_scope(scope, prompt, 1.0))
-        scope[f"{prefix}prefill_seconds"] = done["seconds"]
-        scope[f"{prefix}prefill_work_seconds"] = done["work_seconds"]
-        scope[f"{prefix}prefill_overhead_seconds"] = done["overhead_seconds"]
-        scope[f"{prefix}prefill_launch_seconds"] = done["launch_seconds"]
-        if one.beside is not None:
-            scope[f"{prefix}prefill_own_seconds"] = done["own_seconds"]
-            scope[f"{prefix}prefill_tokens"] = done["tokens"]
+        scope |= prefilled(done, f"{prefix}prefill", mixed=one.mixes)
     sequences = scope["sequences"]
     steps = dict[str, Any]()
     if one.fuller:

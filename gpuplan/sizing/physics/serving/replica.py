@@ -54,6 +54,7 @@ from gpuplan.sizing.physics.serving.scopes import (
     decode_scope,
     full_step_scope,
     prefill_scope,
+    prefilled,
     serving_scope,
     shape,
     traits,
@@ -136,8 +137,7 @@ class Replica:
             self.decode = by_size(self.decode, self.graph_sizes)
         self.mixes = mixes(service)
         self.prefill = step("prefill", **kind, graphed=bool(in_graphs), mixed=self.mixes)
-        shared = ("moe", "parallel", "spread", "staged", "across", "slower")
-        self.beside = beside(**{name: kind[name] for name in shared}) if self.mixes else None
+        self.beside = beside(**kind) if self.mixes else None
         self.memory = memory(
             moe=self.moe,
             kept=kept(model),
@@ -187,14 +187,7 @@ class Replica:
         base = self.shape(floats(self.scope))
         for name, prompt in (("", MEAN_PROMPT), ("longest_", LONG_PROMPT)):
             done = self.prefill(prefill_scope(base, prompt, 1.0))
-            base[f"{name}prefill_seconds"] = done["seconds"]
-            base[f"{name}prefill_work_seconds"] = done["work_seconds"]
-            base[f"{name}prefill_overhead_seconds"] = done["overhead_seconds"]
-            base[f"{name}prefill_launch_seconds"] = done["launch_seconds"]
-            base[f"{name}prefill_roofline_seconds"] = done["roofline_seconds"]
-            if self.mixes:
-                base[f"{name}prefill_own_seconds"] = done["own_seconds"]
-                base[f"{name}prefill_tokens"] = done["tokens"]
+            base |= prefilled(done, f"{name}prefill", mixed=self.mixes)
         if self.service.start != NO_START:
             base = LOOPED(base)
             base["full_work_seconds"] = self._full_step(base)["work_seconds"]
@@ -308,11 +301,11 @@ class Replica:
         """A decode step, the prefill of a mean prompt, and the decode step with prompts in it where
         the engine mixes them, with all their kernels."""
         prefill = self.prefill(prefill_scope(self._base, MEAN_PROMPT, 1.0))
-        decode = self.modelled(sequences)
-        if self.beside is None:
-            return decode, prefill, None
-        step = self.decode(decode_scope(self._base | UNCORRECTED | {"sequences": sequences}))
-        return decode, prefill, self.beside(step)
+        mixed = None if self.beside is None else self.beside(self._decoded(sequences))
+        return self.modelled(sequences), prefill, mixed
+
+    def _decoded(self, sequences: float) -> dict[str, float]:
+        return self.decode(decode_scope(self._base | {"sequences": sequences}))
 
     @property
     def full_step(self) -> dict[str, float]:
@@ -356,20 +349,14 @@ class Replica:
         return Replica(replace(self.service, tokens=replace(tokens, **changed)))
 
     def _times(self, sequences: float, corrections: dict[str, float]) -> dict[str, float]:
-        scope = decode_scope(self._base | corrections | {"sequences": sequences})
-        self.decode(scope)
-        scope = self.grown(scope) | {"decode_seconds": scope["seconds"], "sequences": sequences}
+        scope = self._decoded(sequences) | corrections
+        mixed = self.beside(dict(scope)) if self.beside else {}
+        scope |= {"decode_seconds": scope["seconds"], "sequences": sequences}
+        scope["growth_seconds"] = mixed.get("growth_seconds", scope["prefill_work_seconds"])
         if self.fuller:
             more = FULLER({"sequences": sequences})["fuller_sequences"]
-            step = self.decode(decode_scope(self._base | corrections | {"sequences": more}))
-            scope["fuller_seconds"] = step["seconds"]
+            scope["fuller_seconds"] = self._decoded(more)["seconds"]
         return self.latency(scope)
-
-    def grown(self, step: dict[str, float]) -> dict[str, float]:
-        """A decode step with `growth_seconds`, for which a prompt makes it longer."""
-        if self.beside is None:
-            return step | {"growth_seconds": step["prefill_work_seconds"]}
-        return step | {"growth_seconds": self.beside(dict(step))["growth_seconds"]}
 
     def slow(self, name: str) -> float:
         """The factor on a time at the wanted confidence."""
@@ -390,13 +377,7 @@ class Replica:
         scope = self.shape.record(ledger, self.scope | chosen)
         for prefix, prompt in (("prefill", MEAN_PROMPT), ("longest_prefill", LONG_PROMPT)):
             done = self.prefill.record(ledger, prefill_scope(scope, prompt, ONE), f"{prefix}.")
-            scope[f"{prefix}_seconds"] = done["seconds"]
-            scope[f"{prefix}_work_seconds"] = done["work_seconds"]
-            scope[f"{prefix}_overhead_seconds"] = done["overhead_seconds"]
-            scope[f"{prefix}_launch_seconds"] = done["launch_seconds"]
-            if self.mixes:
-                scope[f"{prefix}_own_seconds"] = done["own_seconds"]
-                scope[f"{prefix}_tokens"] = done["tokens"]
+            scope |= prefilled(done, prefix, mixed=self.mixes)
         cited = f"90 % interval of {self.token.anchors.source}, {self.basis}"
         confidence = self.service.confidence
         slowness = record_slowness(ledger, self.token_factors, confidence, cited)
@@ -409,10 +390,8 @@ class Replica:
             scope = scope | corrected.record(ledger, sequences, prefix)
         done = self.decode.record(ledger, decode_scope(scope), f"{prefix}decode.")
         taken = {"decode_seconds": done["seconds"], "roofline_seconds": done["roofline_seconds"]}
-        taken["growth_seconds"] = scope["prefill_work_seconds"]
-        if self.beside is not None:
-            grown = self.beside.record(ledger, dict(done), f"{prefix}beside.")
-            taken["growth_seconds"] = grown["growth_seconds"]
+        mixed = self.beside.record(ledger, dict(done), f"{prefix}beside.") if self.beside else {}
+        taken["growth_seconds"] = mixed.get("growth_seconds", scope["prefill_work_seconds"])
         if self.fuller:
             more = FULLER.record(ledger, {"sequences": scope["sequences"]}, prefix)
             at_more = decode_scope(scope | {"sequences": more["fuller_sequences"]})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import cache
 from typing import TypeVar
 
@@ -185,6 +186,15 @@ def prefill_scope(scope: dict[str, N], prompt: tuple[str, str], one: N) -> dict[
     length, around = (scope[name] for name in prompt)
     new = {"tokens": length, "prompt": length, "around": around, "outputs": one}
     return scope | new | _attention(scope, "prefill")
+
+
+PREFILLED = ("seconds", "work_seconds", "overhead_seconds", "launch_seconds", "roofline_seconds")
+MIXED = ("own_seconds", "tokens")  # where a prompt is computed in steps of others
+
+
+def prefilled(done: Mapping[str, N], prefix: str, *, mixed: bool) -> dict[str, N]:
+    """What the latencies take of the prefill of a prompt, by names that begin with `prefix`."""
+    return {f"{prefix}_{name}": done[name] for name in (*PREFILLED, *MIXED[: 2 * mixed])}
 
 
 def full_step_scope(scope: dict[str, float]) -> dict[str, float]:

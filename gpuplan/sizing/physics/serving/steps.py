@@ -71,7 +71,14 @@ def step(
 
 @cache
 def beside(
-    *, moe: bool, parallel: bool, spread: bool, staged: bool, across: bool, slower: bool
+    *,
+    moe: bool,
+    parallel: bool,
+    spread: bool,
+    staged: bool,
+    across: bool,
+    slower: bool,
+    **_others: bool,
 ) -> Sheet:
     """What a prompt adds to a decode step in which it is computed, as `growth_seconds`: products
     read their weights once for all. Needs the scope of that step, evaluated, and of a prompt the
