@@ -94,7 +94,7 @@ k8s.apps.v1.Deployment(
                 # a Service called like the engine would set variables that the engine reads
                 enable_service_links=False,
                 priority_class_name="deepseek-v3-normal",
-                termination_grace_period_seconds=132,
+                termination_grace_period_seconds=133,
                 node_selector={
                     "nvidia.com/gpu.product": "NVIDIA-H200",
                     "node.kubernetes.io/instance-type": "p5en.48xlarge",
@@ -154,7 +154,7 @@ k8s.apps.v1.Deployment(
                             "--gpu-memory-utilization=0.9",
                             "--kv-cache-dtype=auto",
                             # an answer of 2,000 tokens, as 95 % are at most, is finished
-                            "--shutdown-timeout=87",
+                            "--shutdown-timeout=88",
                         ],
                         env=[
                             k8s.core.v1.EnvVarArgs(name="HOME", value="/scratch"),

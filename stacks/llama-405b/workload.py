@@ -112,7 +112,7 @@ k8s.apiextensions.CustomResource(
                     # a Service called like the engine would set variables that the engine reads
                     "enableServiceLinks": False,
                     "priorityClassName": "llama-405b-high",
-                    "terminationGracePeriodSeconds": 184,
+                    "terminationGracePeriodSeconds": 185,
                     "nodeSelector": {"nvidia.com/gpu.product": "NVIDIA-H100-80GB-HBM3"},
                     "affinity": {
                         # nodes of one switch, as far as there are some
@@ -162,7 +162,7 @@ k8s.apiextensions.CustomResource(
                                 "--master-port=29501",
                                 "--node-rank=0",
                                 # an answer of 1,000 tokens, as 95 % are at most, is finished
-                                "--shutdown-timeout=139",
+                                "--shutdown-timeout=140",
                             ],
                             "env": [
                                 {"name": "HOME", "value": "/scratch"},
@@ -255,7 +255,7 @@ k8s.apiextensions.CustomResource(
                     # a Service called like the engine would set variables that the engine reads
                     "enableServiceLinks": False,
                     "priorityClassName": "llama-405b-high",
-                    "terminationGracePeriodSeconds": 184,
+                    "terminationGracePeriodSeconds": 185,
                     "nodeSelector": {"nvidia.com/gpu.product": "NVIDIA-H100-80GB-HBM3"},
                     "affinity": {
                         # nodes of one switch, as far as there are some
@@ -322,7 +322,7 @@ k8s.apiextensions.CustomResource(
                                 "preStop": {
                                     "sleep": {
                                         # until the leader has answered what is at work
-                                        "seconds": 154,
+                                        "seconds": 155,
                                     },
                                 },
                             },

@@ -90,7 +90,7 @@ k8s.apps.v1.Deployment(
                 # a Service called like the engine would set variables that the engine reads
                 enable_service_links=False,
                 priority_class_name="mi300x-normal",
-                termination_grace_period_seconds=101,
+                termination_grace_period_seconds=100,
                 topology_spread_constraints=[
                     k8s.core.v1.TopologySpreadConstraintArgs(
                         max_skew=1,
@@ -137,7 +137,7 @@ k8s.apps.v1.Deployment(
                             "--gpu-memory-utilization=0.9",
                             "--kv-cache-dtype=auto",
                             # an answer of 700 tokens, as 95 % are at most, is finished
-                            "--shutdown-timeout=56",
+                            "--shutdown-timeout=55",
                         ],
                         env=[
                             k8s.core.v1.EnvVarArgs(name="HF_HOME", value="/models"),
