@@ -251,7 +251,7 @@ def test_workloads_share_nodes_where_that_costs_less_than_the_best_of_each(tmp_p
 def test_machines_that_are_taken_send_a_workload_to_other_ones(tmp_path: Path) -> None:
     (tmp_path / "rack.yaml").write_text(RACK)
     prices = "inventory: rack.yaml, prices: {l40s: $1/hour, h100-sxm-80gb: $9/hour}"
-    two = [SERVED.format(name=name, rate=14) for name in "ab"]
+    two = [SERVED.format(name=name, rate=18) for name in "ab"]
     plan = only(compiled(tmp_path, stack_of(prices, *two))).plan
     assert [w.gpu for w in plan.workloads] == ["h100-sxm-80gb"] * 2, "one node is paid for both"
     assert [p.node_count for p in plan.node_pools] == [1]
@@ -264,7 +264,7 @@ def test_machines_that_are_taken_send_a_workload_to_other_ones(tmp_path: Path) -
 
 def test_where_no_combination_fits_the_idle_machines_are_named(tmp_path: Path) -> None:
     (tmp_path / "rack.yaml").write_text(RACK)
-    two = [SERVED.format(name=n, rate=14) + "  overrides: {gpu: l40s}\n" for n in "ab"]
+    two = [SERVED.format(name=n, rate=18) + "  overrides: {gpu: l40s}\n" for n in "ab"]
     found = problem(compiled(tmp_path, stack_of("inventory: rack.yaml", *two)), "GP041")
     assert "nodes with l40s: 3 asked, 0 of 2 taken" in found.message
     assert found.label == "idle: 4 nodes of 8 × h100-sxm-80gb"

@@ -85,7 +85,7 @@ def quantile(values: list[float], part: float) -> float:
 
 def test_percentiles_are_those_of_the_replay() -> None:
     """Of random services every statistic of every time, as `physics/serving/percentiles.py` states
-    it: the median within 11 %, nine of ten from 40 % less to 55 % more."""
+    it: the median within 11 %, nine of ten from 41 % less to 55 % more."""
     ratios: dict[str, list[float]] = {}
     count, number = 0, 40_000
     while count < 130:
@@ -103,7 +103,7 @@ def test_percentiles_are_those_of_the_replay() -> None:
     for name, values in ratios.items():
         low, middle, high = (quantile(values, part) for part in (0.05, 0.5, 0.95))
         assert 0.89 <= middle <= 1.11, (name, middle)
-        assert low >= 0.6, (name, low)
+        assert low >= 0.59, (name, low)
         assert high <= 1.55, (name, high)
 
 

@@ -218,7 +218,7 @@ def test_a_service_that_no_text_shows_its_trade_offs(kind: str) -> None:
 
 
 def test_of_gpus_at_one_price_the_fewest_are_taken() -> None:
-    """Five of eight A100 or ten of twelve L40S, $24 either way."""
+    """Six of eight A100 or ten of twelve L40S, $24 either way."""
     text = """
     task: inference
     model: meta-llama/Llama-3.1-8B-Instruct
@@ -232,7 +232,7 @@ def test_of_gpus_at_one_price_the_fewest_are_taken() -> None:
     )
     answer = size(wanted(text), Site(target="kubernetes", gpus=offers))
     assert isinstance(answer, Sized)
-    assert (answer.workload.gpu, answer.workload.gpu_count) == ("a100-sxm-80gb", 5)
+    assert (answer.workload.gpu, answer.workload.gpu_count) == ("a100-sxm-80gb", 6)
 
 
 def test_a_run_uses_the_gpus_that_are_paid_for_with_its_own() -> None:

@@ -3,7 +3,7 @@
 Lengths of prompts and of answers are log-normal with their means and 95th percentiles, as a replay
 draws them; the queue has an exponential tail; spreads that are independent add in squares. Nothing
 is fitted. Beside replays of random services the median is within 11 %, and nine of ten are from
-40 % less to 55 % more (tests/replay/test_promises.py).
+41 % less to 55 % more (tests/replay/test_promises.py).
 """
 
 from __future__ import annotations
