@@ -21,18 +21,21 @@ contracts:
 	$(PYTHON) -c 'from importlinter.cli import lint_imports_command as lint; lint()' --no-logo
 
 # First what needs Python alone, on all cores. Then what is mostly waited for: the clusters, which
-# are each worker's own, of one worker more than there are cores; and beside them, before them where
-# both have work, what has but one of its servers on a machine, one after the other; its report comes
-# last.
+# are each worker's own, of two workers more than there are cores; and beside them, before them where
+# both have work, what has but one of its servers on a machine, one after the other, in two rows that
+# share none; their reports come last.
 CLUSTERS = cluster or pulumi
-SERVERS = docker or guest or hypervisor or nova or parsers or slurm
+CONTAINERS = docker or slurm
+GUESTS = guest or hypervisor or nova or parsers
 test:
 	mkdir -p out
-	$(PYTHON) -m pytest -n auto -m "not ($(CLUSTERS) or $(SERVERS))"; alone=$$?; \
-	$(PYTHON) -m pytest -m "$(SERVERS)" > out/servers.log 2>&1 & servers=$$!; \
-	nice -n 5 $(PYTHON) -m pytest -n $$(($$(getconf _NPROCESSORS_ONLN) + 1)) --dist loadfile --no-loadscope-reorder -m "$(CLUSTERS)"; clusters=$$?; \
-	wait $$servers; servers=$$?; cat out/servers.log; \
-	exit $$((alone + clusters + servers))
+	$(PYTHON) -m pytest -n auto -m "not ($(CLUSTERS) or $(CONTAINERS) or $(GUESTS))"; alone=$$?; \
+	$(PYTHON) -m pytest -m "$(CONTAINERS)" > out/containers.log 2>&1 & containers=$$!; \
+	$(PYTHON) -m pytest -m "($(GUESTS)) and not ($(CONTAINERS))" > out/guests.log 2>&1 & guests=$$!; \
+	nice -n 5 $(PYTHON) -m pytest -n $$(($$(getconf _NPROCESSORS_ONLN) + 2)) --dist loadgroup --no-loadscope-reorder -m "$(CLUSTERS)"; clusters=$$?; \
+	wait $$containers; containers=$$?; wait $$guests; guests=$$?; \
+	cat out/containers.log out/guests.log; \
+	exit $$((alone + clusters + containers + guests))
 
 # Every artefact that is made from another file of the repository and checked in. A test makes them
 # again in a copy and compares (tests/house/test_generated.py).
