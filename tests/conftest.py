@@ -25,10 +25,11 @@ settings.register_profile(
 settings.load_profile("gpuplan")
 
 
-# Files on clusters that take minutes, the longest first: workers take whole files, in this order,
-# but of the first, whose tests need nothing of each other, a third each.
+# Files on clusters that take minutes: workers take whole files, in this order, but of the longest,
+# whose tests need nothing of each other, a third each.
 LONGEST = tuple(
-    f"cluster/test_{name}" for name in ("apply", "day_two", "schedule", "updates", "manifests")
+    f"cluster/test_{name}"
+    for name in ("schedule", "day_two", "apply", "updates", "sharing", "manifests")
 )
 
 
@@ -40,7 +41,7 @@ def _turn(item: pytest.Item) -> int:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=_turn)
     for number, item in enumerate(items):
-        part = number % 3 if _turn(item) == 0 else 0
+        part = number % 3 if item.path.stem == "test_apply" else 0
         item.add_marker(pytest.mark.xdist_group(f"{item.path.stem}-{part}"))
         if any(item.get_closest_marker(name) for name in LOOPBACK):
             item.add_marker(pytest.mark.allow_hosts(["127.0.0.1"]))
