@@ -87,7 +87,8 @@ def _mounted(plan: Plan) -> Iterator[RetainedClaim]:
 
 
 def _unused(before: Plan, plan: Plan) -> Iterator[RetainedClaim]:
-    """Claims of `before` that `plan` does not mount; of a StatefulSet's, those of its last pods."""
+    """Claims of `before` that `plan` does not mount; of a StatefulSet's, those of its last pods, as
+    large as any of those that may be among them."""
     mounted = {place(plan, c): c.pods or 0 for c in _mounted(plan)}
     of_place: dict[str, list[RetainedClaim]] = {}
     for claim in claims_of(before):
@@ -97,7 +98,9 @@ def _unused(before: Plan, plan: Plan) -> Iterator[RetainedClaim]:
             if where not in mounted:
                 yield former[0]
         elif (pods := sum(c.pods or 0 for c in former) - mounted.get(where, 0)) > 0:
-            yield replace(former[-1], pods=pods, size_bytes=max(c.size_bytes for c in former))
+            stay = mounted.get(where, 0)
+            left = (c for c in former if c in before.retained_claims or (c.pods or 0) > stay)
+            yield replace(former[-1], pods=pods, size_bytes=max(c.size_bytes for c in left))
 
 
 def same(plan: Plan, workload: Workload) -> Workload | None:
