@@ -53,11 +53,7 @@ def step(
     parts |= {"state": kernels.STATES[phase]} if linear else {}
     if sparse:
         parts |= {"index": kernels.INDEX} if phase == "decode" else {"gathered": kernels.GATHER}
-    parts |= {"all_reduce": kernels.ALL_REDUCE} if parallel else {}
-    if spread:
-        parts |= {"crossing": kernels.CROSSING} if across else {"exchange": kernels.EXCHANGE}
-    if staged:
-        parts |= {"hops": kernels.HOPS} if across else {"transfer": kernels.TRANSFER}
+    parts |= _exchanges(parallel=parallel, spread=spread, staged=staged, across=across)
     parts["elementwise"] = kernels.ELEMENTWISE
     names = frozenset(parts) | ({"unfused"} if unfused else set())
     if phase == "decode":
@@ -67,6 +63,15 @@ def step(
     if phase == "prefill" and mixed:
         last += _own(names, slower=slower)
     return sum(parts.values(), Sheet(())) + _totals(phase, names, slower=slower) + last
+
+
+def _exchanges(*, parallel: bool, spread: bool, staged: bool, across: bool) -> dict[str, Sheet]:
+    parts = {"all_reduce": kernels.ALL_REDUCE} if parallel else {}
+    if spread:
+        parts |= {"crossing": kernels.CROSSING} if across else {"exchange": kernels.EXCHANGE}
+    if staged:
+        parts |= {"hops": kernels.HOPS} if across else {"transfer": kernels.TRANSFER}
+    return parts
 
 
 @cache
@@ -85,11 +90,7 @@ def beside(
     `prefill_tokens` that are computed and the `prefill_own_seconds`."""
     parts = {"projection": kernels.PRODUCTS, "dense": kernels.DENSE, "head": kernels.HEAD}
     parts |= {"expert": kernels.EXPERTS} if moe else {}
-    parts |= {"all_reduce": kernels.ALL_REDUCE} if parallel else {}
-    if spread:
-        parts |= {"crossing": kernels.CROSSING} if across else {"exchange": kernels.EXCHANGE}
-    if staged:
-        parts |= {"hops": kernels.HOPS} if across else {"transfer": kernels.TRANSFER}
+    parts |= _exchanges(parallel=parallel, spread=spread, staged=staged, across=across)
     products = _work(parts)
     each = "prompt_factor * " if slower else ""
     first = sheet(f"""
@@ -104,7 +105,8 @@ def beside(
         first
         + sum(parts.values(), Sheet(()))
         + sheet(f"""
-        added_seconds: s = {products} - decode_products_seconds  # by all of its prompts
+        added_seconds: s = {products} - decode_products_seconds
+            # for which all of its prompts make the products longer
         growth_seconds: s = prefill_own_seconds + {each}added_seconds / prompts_beside
             # for which a prompt makes a decode step longer
     """)
@@ -168,9 +170,10 @@ _OWN = frozenset(("attention", "state", "gathered", "elementwise"))
 
 
 def _own(names: frozenset[str], *, slower: bool) -> Sheet:
-    each = "prompt_factor * " if slower else ""
+    work = _work(names & _OWN)
+    work = f"prompt_factor * ({work})" if slower else work
     return sheet(f"""
-        own_seconds: s = {each}({_work(names & _OWN)})  # of kernels of this prompt alone
+        own_seconds: s = {work}  # of the kernels that no other token of its step shares
     """)
 
 
