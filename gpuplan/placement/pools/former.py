@@ -117,9 +117,13 @@ def _beside(asks: Sequence[Ask], need: Need, cut_nodes: dict[str, Cut]) -> list[
 def _as_they_are(
     asks: Sequence[Ask], need: Need, ordered: Mapping[str, Cut], kept: tuple[str, ...]
 ) -> Chosen | None:
-    """Everything put on nodes that are cut already; None where that leaves something over."""
+    """Everything put on nodes that are cut already; None where that leaves something over, or one
+    of those `kept` to nobody."""
     nodes = [_as_cut(gpus, need.offer) for gpus in ordered.values()]
     if fitted(_items(asks, need), nodes):
+        return None
+    used = {name for name, node in zip(ordered, nodes, strict=True) if node.replicas}
+    if not used.issuperset(kept):
         return None
     alike: dict[Cut, list[str]] = {}
     for name, gpus in ordered.items():
