@@ -41,10 +41,10 @@ def _turn(item: pytest.Item) -> int:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=_turn)
     for number, item in enumerate(items):
-        part = number % 3 if item.path.stem == "test_apply" else 0
-        item.add_marker(pytest.mark.xdist_group(f"{item.path.stem}-{part}"))
         if any(item.get_closest_marker(name) for name in LOOPBACK):
             item.add_marker(pytest.mark.allow_hosts(["127.0.0.1"]))
+            part = number % 3 if item.path.stem == "test_apply" else 0
+            item.add_marker(pytest.mark.xdist_group(f"{item.path.stem}-{part}"))
 
 
 @pytest.fixture(scope="session")

@@ -13,7 +13,6 @@ import sys
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
-from types import MappingProxyType
 
 import numpy as np
 
@@ -124,9 +123,7 @@ def expressed(points: list[Point], metric: str) -> list[tuple[Point, Served]]:
     ]
 
 
-def fit_tokens(
-    points: Points, at: np.ndarray, known: Constants = MappingProxyType({})
-) -> Constants:
+def fit_tokens(points: Points, at: np.ndarray, *known: Constants) -> Constants:
     """The constants of the points `at`, sought from the priors and from those `known`."""
     names, number = np.unique(points.source[at], return_inverse=True)
     sources = {("source", str(name)): (1.0, TOKEN_SOURCES) for name in names}
@@ -136,7 +133,7 @@ def fit_tokens(
         logs = np.log(points.times(constants, at)[0] / points.seconds[at])
         return points.weight[at] * (logs + own)
 
-    return fit(PRIORS | sources, errors, scale=0.1, starts=({}, known))
+    return fit(PRIORS | sources, errors, scale=0.1, starts=({}, *known))
 
 
 def first_token(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 import numpy as np
 
@@ -59,14 +59,9 @@ def _parts(step: dict[str, float]) -> list[float]:
     return [sum(step.get(f"{k}_seconds", 0.0) for k in p) for p in parts]
 
 
-def _growth(
-    step: tuple[dict[str, float], dict[str, float], dict[str, float] | None],
-    decode: np.ndarray,
-    prefill: np.ndarray,
-) -> np.ndarray:
+def _growth(mixed: dict[str, float] | None, decode: np.ndarray, prefill: np.ndarray) -> np.ndarray:
     """The kernels for which a prompt makes a decode step longer, as `steps.beside` of the sizing
     adds them up: those of its own, and what products of all prompts add, for each of them."""
-    _, _, mixed = step
     if mixed is None:
         return prefill
     own = np.isin([*KERNELS, "", ""], ("attention_factor", "elementwise_factor"))
@@ -80,7 +75,7 @@ class Points:
     def __init__(self, pairs: list[tuple[Point, Served]]) -> None:
         points = [served for _, served in pairs]
         steps = [p.replica.steps(p.sequences) for p in points]
-        decode, prefill = ([step for step, _, _ in steps], [step for _, step, _ in steps])
+        decode, prefill, mixed = zip(*steps, strict=True)
         self.engine = np.array([ENGINES.index(p.case.engine) for p in points])
         self.model = np.array([str(p.features["model"]) for p in points])
         self.gpu = np.array([p.case.gpu.identifier for p in points])
@@ -113,8 +108,7 @@ class Points:
         self.decode = self._kernels(decode)
         self.prefill = self._kernels(prefill)
         self.full = self._kernels([p.replica.full_step for p in points])
-        self.mixed = np.array([mixed is not None for _, _, mixed in steps])
-        self.growth = np.array([*map(_growth, steps, self.decode, self.prefill)])
+        self.growth = np.array([*map(_growth, mixed, self.decode, self.prefill)])
         counts = ("layer_pairs", "expert_layers", "", "sequences", "scaled_inputs")
         shared = ("block_inputs", "linear_layers")
         self.shared = np.array([[d.get(c, 0.0) for c in shared] for d in decode])
@@ -125,7 +119,7 @@ class Points:
         self.weight = np.where([old(p) for p in points], 0.0, cells)
 
     @staticmethod
-    def _kernels(steps: list[dict[str, float]]) -> np.ndarray:
+    def _kernels(steps: Iterable[dict[str, float]]) -> np.ndarray:
         return np.array([*map(_parts, steps)])
 
     def times(

@@ -77,6 +77,9 @@ def _sound(formula: Formula) -> bool:
         return False
 
 
+_PROMPTS, _DECODED = "prompts_beside", "decode_products_seconds"
+
+
 class Mixed:
     """Products of a step in which prompts are computed beside sequences that decode."""
 
@@ -108,9 +111,6 @@ class Mixed:
                 seconds = self._alone(scope | {_DECODED: 0.0})["growth_seconds"]
             self._added[bucket, sequences] = seconds
         return seconds
-
-
-_PROMPTS, _DECODED = "prompts_beside", "decode_products_seconds"
 
 
 class EvidenceTimes:

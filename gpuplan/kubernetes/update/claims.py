@@ -94,11 +94,11 @@ def _unused(before: Plan, plan: Plan) -> Iterator[RetainedClaim]:
     for claim in claims_of(before):
         of_place.setdefault(place(before, claim), []).append(claim)
     for where, former in sorted(of_place.items()):
+        stay = mounted.get(where, 0)
         if former[0].pods is None:
             if where not in mounted:
                 yield former[0]
-        elif (pods := sum(c.pods or 0 for c in former) - mounted.get(where, 0)) > 0:
-            stay = mounted.get(where, 0)
+        elif (pods := sum(c.pods or 0 for c in former) - stay) > 0:
             left = (c for c in former if c in before.retained_claims or (c.pods or 0) > stay)
             yield replace(former[-1], pods=pods, size_bytes=max(c.size_bytes for c in left))
 

@@ -394,8 +394,7 @@ def test_the_latency_of_a_request(times: Sheet) -> None:
         {
             "ending": 8 * 2 / 200,
             "launch_share": (1 - exp(-0.08)) / 0.08,
-            "prompt_work_seconds": 0.9
-            * (0.06 - 0.02),  # more than 0.9 * 0.025, for which it makes a step longer
+            "prompt_work_seconds": 0.9 * (0.06 - 0.02),  # more than 0.9 * 0.025, its growth
             "stall_seconds": (1 - 0.2 / 2) * 8 * 2 * 0.055,
             "decode_excess": 0.4 + 200 * 0.02 - 0.05,
             "modelled_token_seconds": (4.35 + sqrt(4.35**2 + 4 * 200 * 0.02 * 0.05)) / 400,

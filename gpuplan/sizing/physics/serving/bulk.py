@@ -86,7 +86,7 @@ def _evaluated(group: Sequence[Replica], points: Mapping[str, Array]) -> dict[st
     scope = one.shape.over(scope)
     for prefix, prompt in (("", MEAN_PROMPT), ("longest_", LONG_PROMPT)):
         done = one.prefill.over(prefill_scope(scope, prompt, 1.0))
-        scope |= prefilled(done, f"{prefix}prefill", mixed=one.mixes)
+        scope |= prefilled(done, f"{prefix}prefill")
     sequences = scope["sequences"]
     steps = dict[str, Any]()
     if one.fuller:
@@ -95,8 +95,8 @@ def _evaluated(group: Sequence[Replica], points: Mapping[str, Array]) -> dict[st
         steps["fuller_seconds"] = fuller["seconds"]
     done = one.decode.over(decode_scope(scope | {"sequences": np.maximum(sequences, 1.0)}))
     steps |= {"decode_seconds": done["seconds"], "sequences": sequences}
-    grown = None if one.beside is None else one.beside.over(dict(done))
-    steps["growth_seconds"] = grown["growth_seconds"] if grown else scope["prefill_work_seconds"]
+    mixed = one.beside.over(dict(done)) if one.beside else {}
+    steps["growth_seconds"] = mixed.get("growth_seconds", scope["prefill_work_seconds"])
     scope = one.latency.over(done | steps)
     scope["sequences"] = scope["sequences"] * scope["pipeline_stages"]
     scope = one.running.over(scope)

@@ -135,9 +135,9 @@ class Replica:
         self.graph_sizes = all_places(service)
         if in_pieces and self.graph_sizes:
             self.decode = by_size(self.decode, self.graph_sizes)
-        self.mixes = mixes(service)
-        self.prefill = step("prefill", **kind, graphed=bool(in_graphs), mixed=self.mixes)
-        self.beside = beside(**kind) if self.mixes else None
+        mixed = mixes(service)
+        self.prefill = step("prefill", **kind, graphed=bool(in_graphs), mixed=mixed)
+        self.beside = beside(**kind) if mixed else None
         self.memory = memory(
             moe=self.moe,
             kept=kept(model),
@@ -187,7 +187,7 @@ class Replica:
         base = self.shape(floats(self.scope))
         for name, prompt in (("", MEAN_PROMPT), ("longest_", LONG_PROMPT)):
             done = self.prefill(prefill_scope(base, prompt, 1.0))
-            base |= prefilled(done, f"{name}prefill", mixed=self.mixes)
+            base |= prefilled(done, f"{name}prefill")
         if self.service.start != NO_START:
             base = LOOPED(base)
             base["full_work_seconds"] = self._full_step(base)["work_seconds"]
@@ -377,7 +377,7 @@ class Replica:
         scope = self.shape.record(ledger, self.scope | chosen)
         for prefix, prompt in (("prefill", MEAN_PROMPT), ("longest_prefill", LONG_PROMPT)):
             done = self.prefill.record(ledger, prefill_scope(scope, prompt, ONE), f"{prefix}.")
-            scope |= prefilled(done, prefix, mixed=self.mixes)
+            scope |= prefilled(done, prefix)
         cited = f"90 % interval of {self.token.anchors.source}, {self.basis}"
         confidence = self.service.confidence
         slowness = record_slowness(ledger, self.token_factors, confidence, cited)

@@ -188,13 +188,15 @@ def prefill_scope(scope: dict[str, N], prompt: tuple[str, str], one: N) -> dict[
     return scope | new | _attention(scope, "prefill")
 
 
-PREFILLED = ("seconds", "work_seconds", "overhead_seconds", "launch_seconds", "roofline_seconds")
-MIXED = ("own_seconds", "tokens")  # where a prompt is computed in steps of others
+PREFILLED = (
+    *("seconds", "work_seconds", "overhead_seconds", "launch_seconds", "roofline_seconds"),
+    *("tokens", "own_seconds"),  # the latter where a prompt is computed in steps of others
+)
 
 
-def prefilled(done: Mapping[str, N], prefix: str, *, mixed: bool) -> dict[str, N]:
+def prefilled(done: Mapping[str, N], prefix: str) -> dict[str, N]:
     """What the latencies take of the prefill of a prompt, by names that begin with `prefix`."""
-    return {f"{prefix}_{name}": done[name] for name in (*PREFILLED, *MIXED[: 2 * mixed])}
+    return {f"{prefix}_{name}": done[name] for name in PREFILLED if name in done}
 
 
 def full_step_scope(scope: dict[str, float]) -> dict[str, float]:
