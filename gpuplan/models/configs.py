@@ -12,7 +12,12 @@ from gpuplan.models.families.architectures import Architecture, read, shape
 from gpuplan.models.families.registry import architecture, architectures
 from gpuplan.models.fields import LARGEST, Fields
 from gpuplan.models.model import Transformer
-from gpuplan.models.precision import checkpoint_precision, quant_method, quantized_group
+from gpuplan.models.precision import (
+    checkpoint_precision,
+    quant_method,
+    quantized_group,
+    scaled_in_blocks,
+)
 from gpuplan.source import Origin
 
 
@@ -50,6 +55,7 @@ def from_config(
         checkpoint_precision=precision,
         quant_method=quant_method(fields, text),
         quantized_group=quantized_group(fields, text),
+        scaled_in_blocks=scaled_in_blocks(fields, text),
         mtp_layers=modules,
         residual_streams=streams,
         role=known.role,

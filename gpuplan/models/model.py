@@ -141,7 +141,7 @@ class Transformer:
       the tables of positions beside them, which engines hold on every GPU;
     - `kept_parameters`: projections of attention that the quantized checkpoint leaves in 16 bits,
       which are not among the linear parameters; `quantized_group`: weights that share a scale,
-      where the checkpoint says so;
+      `scaled_in_blocks`: of rows and columns, both where the checkpoint says so;
     - `mtp_layers`: modules for multi-token prediction in the checkpoint, not counted anywhere;
     - `residual_streams`: side by side, mixed in every layer (hyper-connections);
     - `role`: encoders have no cache and are read once (`encoder`: BERT, ViT, CLIP;
@@ -174,6 +174,7 @@ class Transformer:
     checkpoint_precision: str = "bf16"
     quant_method: str | None = None
     quantized_group: int | None = None
+    scaled_in_blocks: bool | None = None
     kept_parameters: int = 0
     attention: tuple[AttentionLayers, ...] = ()
     attention_free_layers: int = 0

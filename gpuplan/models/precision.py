@@ -55,6 +55,20 @@ def quantized_group(whole: Fields, text: Fields) -> int | None:
     return size if isinstance(size, int) and size > 0 else None
 
 
+def scaled_in_blocks(whole: Fields, text: Fields) -> bool | None:
+    """Whether the weights have a scale for each block of rows and columns, as DeepSeek-V3's of
+    8 bits; None where the configuration does not say what shares one."""
+    stated = _stated(whole, text)
+    if "weight_block_size" in stated:
+        return stated["weight_block_size"] is not None
+    weights = [g.get("weights") for g in _groups(stated)]
+    strategies = {str(w["strategy"]) for w in weights if isinstance(w, Mapping) and "strategy" in w}
+    if strategies:
+        return "block" in strategies
+    # Whole configurations of `fp8` say how inputs are scaled; Model Optimizer's FP8 is by tensor.
+    return False if {"quant_algo", "activation_scheme"} & stated.keys() else None
+
+
 def leaves_attention(fields: Fields) -> bool:
     """Whether the configuration lists the whole attention of layers among the modules that stay as
     they were. A list that names some of its projections does not."""

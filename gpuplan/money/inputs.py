@@ -67,10 +67,6 @@ def inputs(
     return values | said
 
 
-def typical(values: Inputs) -> dict[str, Decimal]:
-    return {name: value.typical for name, value in values.items()}
-
-
 def _usual(pool: NodePool, catalog: Catalog) -> Iterator[Value]:
     bought = _purchase(pool, catalog)
     if bought is not None:

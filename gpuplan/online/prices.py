@@ -17,7 +17,6 @@ from gpuplan.online.http import OK, get, refuse
 
 AZURE = "https://prices.azure.com"
 SKYPILOT = "https://raw.githubusercontent.com/skypilot-org/skypilot-catalog/master/catalogs/v8"
-PLACES = ("aws", "azure", "gcp", "skypilot")
 PER_QUESTION = 10  # instance types that Azure is asked for at once
 MOST_PAGES = 1000
 

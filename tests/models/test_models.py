@@ -16,6 +16,7 @@ from gpuplan.models.load import BUNDLED, bundled, bundled_names, known_names
 from gpuplan.models.model import Denoiser, Diffusion, Transformer
 from gpuplan.models.vision import vision_names
 from gpuplan.sizing.model.checkpoints import weight_bytes
+from gpuplan.sizing.physics.serving.scopes import formats
 from gpuplan.source import Origin
 from tests.support.models import transformer
 
@@ -542,8 +543,35 @@ def test_attention_that_a_checkpoint_leaves_alone_is_stored_in_16_bits() -> None
     assert whole.parameters == left.parameters
 
 
+def _compressed(strategy: str) -> dict[str, object]:
+    weights = {"type": "float", "num_bits": 8, "strategy": strategy}
+    return {
+        "quant_method": "compressed-tensors",
+        "config_groups": {"group_0": {"weights": weights}},
+    }
+
+
 @pytest.mark.parametrize(("group", "each"), [(128, 0.52), (32, 0.5625), (64, 0.53125)])
 def test_smaller_groups_of_int4_hold_more_scales(group: int, each: float) -> None:
     stated = {"quant_method": "gptq", "bits": 4, "group_size": group}
     found = from_config(LLAMA | {"quantization_config": stated}, "x/y", None, "test", Origin("c"))
     assert weight_bytes(found, "int4") == each
+
+
+@pytest.mark.parametrize("name", ["LlamaForCausalLM", "Qwen3ForCausalLM"])
+@pytest.mark.parametrize(
+    ("stated", "layout"),
+    [
+        ({"quant_method": "fp8", "weight_block_size": [128, 128]}, "fp8-block"),
+        ({"quant_method": "fp8", "activation_scheme": "dynamic"}, "fp8"),
+        ({"quant_method": "modelopt", "quant_algo": "FP8"}, "fp8"),
+        (_compressed("block"), "fp8-block"),
+        (_compressed("channel"), "fp8"),
+    ],
+)
+def test_a_checkpoint_says_what_shares_a_scale(
+    name: str, stated: dict[str, object], layout: str
+) -> None:
+    config = LLAMA | {"architectures": [name], "head_dim": 128, "quantization_config": stated}
+    found = from_config(config, "x/y", None, "test", Origin("c"))
+    assert formats(found, "fp8", "auto").matmul == layout

@@ -16,7 +16,7 @@ import pytest
 
 from gpuplan.cli.main import main
 from gpuplan.placement.pools.bounded import searched
-from gpuplan.placement.pools.joint import MOST_COMBINATIONS, choose, finished, joint
+from gpuplan.placement.pools.joint import MOST_COMBINATIONS, bounded, finished, joint
 from gpuplan.placement.pools.outcome import Outcome, Weigher
 from gpuplan.placement.pools.together import size_all
 from gpuplan.placement.pools.verdicts import alternatives
@@ -96,7 +96,7 @@ def _chosen(
     searches: Sequence[Search], offers: tuple[GpuOffer, ...], target: str = "kubernetes"
 ) -> tuple[list[Search], Weigher, Outcome]:
     weigher = Weigher(searches, Site(target=target, gpus=offers, fabric=None))
-    return list(searches), weigher, choose(searches, weigher)
+    return list(searches), weigher, bounded(searches, weigher)[0]
 
 
 def _named(outcome: Outcome) -> list[str]:

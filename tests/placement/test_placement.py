@@ -571,6 +571,20 @@ def as_inventory(spec: dict[str, Any]) -> Inventory:
     return Inventory.model_validate(tree)
 
 
+def test_a_guest_without_cores_of_the_host_beside_it_has_those_of_any_that_is_near() -> None:
+    """Of two nodes as near, one with a GPU and two cores kept there, one without any."""
+    numa = [{"cpus": [*range(n, n + 4)], "memory": 16} for n in (0, 4, 8)]
+    card = {"type": "l40s", "switch": "s0", "virtual_functions": []}
+    cards = [{**card, "address": f"0000:1{n}:00.0", "numa_node": n} for n in (0, 1)]
+    spec = {"names": ["hv-0"], "threads_per_core": 1, "numa_nodes": numa, "gpus": cards, "nics": []}
+    wanted = [
+        workload("w0", gpu="l40s", node_pool="l40s", gpus_per_node=1, resources=resources(1, 1))
+    ]
+    offers = [offer(l40s(), gpus_per_node=2)]
+    placement = place("rack", "libvirt", wanted, offers, as_inventory(spec))
+    assert faults(spec, placement.hosts, placement.virtual_machines, wanted) == []
+
+
 @settings(max_examples=150)
 @given(hosts(), demands())
 def test_every_placement_holds_up_to_a_second_look(

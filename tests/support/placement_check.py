@@ -145,13 +145,17 @@ def _cell(spec: Mapping[str, Any], cell: GuestCell) -> Iterator[str]:
 
 def _lent(spec: Mapping[str, Any]) -> tuple[set[int], set[int]]:
     """The nodes with GPUs that give guests all of their cores, as nodes without GPUs have two for
-    the host beside their own two, and the CPUs that it may have there. No distances are known."""
+    the host beside their own two, and the CPUs that it may have on all others: as no distances are
+    known, each of these is near."""
     busy = sorted({g["numa_node"] for g in spec["gpus"]})
     threads = spec["threads_per_core"]
     idle = [_cores(n, threads) for i, n in enumerate(spec["numa_nodes"]) if i not in busy]
     lent = busy[: sum(max(0, len(cores) // 2 - 1) for cores in idle)]
     most = 2 + 2 * len(lent)
-    return set(lent), {cpu for cores in idle for core in cores[:most] for cpu in core}
+    kept = [core for cores in idle for core in cores[:most]]
+    for number in busy[len(lent) :]:
+        kept += _cores(spec["numa_nodes"][number], threads)[:2]
+    return set(lent), {cpu for core in kept for cpu in core}
 
 
 def _gpus(spec: Mapping[str, Any], machine: VirtualMachine, workload: Workload) -> Iterator[str]:

@@ -110,15 +110,6 @@ def fixed(shape: Body, run: Finetune, own: Constants) -> float:
     return (own["fixed"] + own["fixed_quantized"]) * 1e9 + unpacked
 
 
-def _single(shape: Body, run: Finetune, own: Constants) -> float:
-    """One GPU, nothing divided."""
-    kept, step = states(shape, run, own)
-    stored = activations(shape, run, own)
-    if run.embeddings_trained:  # the head's gradient, before it is added to the accumulated one
-        stored += 2.0 * shape.head
-    return stored_bytes(shape, run.form) + kept + max(step, stored) + fixed(shape, run, own)
-
-
 def _swift(shape: Body, run: Finetune, own: Constants) -> float:
     """The first GPU, reserved. What does not fit is split by layers over more GPUs; the loss is
     computed on the first."""

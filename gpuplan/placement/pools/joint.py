@@ -64,13 +64,9 @@ def finished(of: Joint) -> list[Answer]:
     return answers
 
 
-def choose(searches: Sequence[Search], weigher: Weigher) -> Outcome:
-    """The combination that costs least; of those that lack nodes, the one that lacks fewest."""
-    return bounded(searches, weigher)[0]
-
-
 def bounded(searches: Sequence[Search], weigher: Weigher) -> tuple[Outcome, float]:
-    """The combination, and what no other one costs less than."""
+    """The combination that costs least, of those that lack nodes the one that lacks fewest,
+    and what no other costs less than."""
     options = [shortlist(s.allowed) for s in searches]
     if math.prod(map(len, options)) <= MOST_COMBINATIONS:
         best = min((weigher(combination) for combination in product(*options)), key=_rank)

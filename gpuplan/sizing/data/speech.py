@@ -9,4 +9,3 @@ LARGEST_BATCH = 256  # vLLM's default places
 # Tokens before the first one that is written: <|startoftranscript|>, language, task, timestamps.
 PROMPT_TOKENS = 4
 UNMEASURED = (0.5, 2.0)  # interval of the time where no measured point is at hand at all
-HOST_SOURCE = "assumption: features of audio are made beside the GPU's steps, and hold up none"

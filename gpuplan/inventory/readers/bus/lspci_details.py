@@ -8,7 +8,6 @@ from collections.abc import Callable
 from gpuplan.inventory.readers.pci import GENERATIONS, Function, Functions
 from gpuplan.inventory.readers.words import Line, size_bytes, whole
 
-TOOL = "lspci"
 Take = Callable[[Functions, Function, Line, re.Match[str]], None]
 
 

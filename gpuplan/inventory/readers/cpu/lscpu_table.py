@@ -9,7 +9,6 @@ from gpuplan.frozen import record
 from gpuplan.inventory.readers.gather import HOST, Gathering
 from gpuplan.inventory.readers.words import Line, Word, whole
 
-TOOL = "lscpu"
 _PARSABLE = re.compile(r"(?:^|\s)# ?(?P<names>CPU,[A-Za-z0-9,:()]*)\s*$", re.IGNORECASE)
 _EXTENDED = re.compile(
     r"(?:^|\s)(?P<names>CPU(?:\s+(?:NODE|SOCKET|BOOK|DRAWER|CORE|CLUSTER|L1d\S*|ONLINE|CONFIGURED|"

@@ -27,7 +27,8 @@ FABRIC_LAUNCH = constant(
 )
 
 FOUR_BIT = ("int4", "nvfp4", "mxfp4")
-# Published fp8 checkpoints of these scale blocks of 128 x 128 weights, and activations on the fly.
+# Published fp8 checkpoints of these scale blocks of 128 x 128 weights, and activations on the fly:
+# for models whose configuration is of other weights, or leaves it out.
 BLOCK_SCALED = ("Deepseek", "Qwen3", "MiniMax", "Glm", "Kimi")
 # Ranks of attention data parallelism meet in every expert layer: a prompt of one stalls all.
 LOCKSTEP = "ranks wait for each other in every expert layer, measured on vLLM"
@@ -43,9 +44,7 @@ HALF_A_STEP = 0.5  # that a request waits on average, which comes while a step r
 def formats(model: Transformer, precision: str, kv_cache_dtype: str) -> Formats:
     """Four-bit checkpoints of mixture models keep attention in bf16; weight-only ones (int4, mxfp4)
     all but the experts. An `auto` cache is bf16."""
-    experts = precision
-    if precision == "fp8" and model.architecture.startswith(BLOCK_SCALED):
-        experts = "fp8-block"
+    experts = "fp8-block" if precision == "fp8" and _in_blocks(model) else precision
     matmul = "bf16" if model.experts and precision in FOUR_BIT else experts
     return Formats(
         matmul=matmul,
@@ -53,6 +52,12 @@ def formats(model: Transformer, precision: str, kv_cache_dtype: str) -> Formats:
         experts=experts,
         kv="fp8" if kv_cache_dtype == "fp8" else "bf16",
     )
+
+
+def _in_blocks(model: Transformer) -> bool:
+    """Whether a scale of its weights of 8 bits is a block's."""
+    stated = model.scaled_in_blocks if model.checkpoint_precision == "fp8" else None
+    return model.architecture.startswith(BLOCK_SCALED) if stated is None else stated
 
 
 def traits(model: Transformer, division: Division) -> dict[str, bool]:
