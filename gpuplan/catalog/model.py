@@ -46,6 +46,11 @@ class Citation(str):
         return made
 
     @property
+    def entry(self) -> str:
+        """The file, and what of it: all but its source."""
+        return f"{self.file} {self.subject}".rstrip()
+
+    @property
     def place(self) -> str:
         """The text for readers who know that it is of the catalogue."""
         return self.removeprefix("catalog: ")

@@ -53,4 +53,4 @@ def row_of(server: Server) -> tuple[str, ...]:
     where = f" in {server.place}" if server.place else ""
     what = f"{server.gpus} × {server.gpu}{where}, {server.months} months at least, {server.about}"
     price = f"{server.usd_per_month.quantize(CENT):f} USD/month"
-    return server.provider, what, price, server.when, server.source.removeprefix("catalog: ")
+    return server.provider, what, price, server.when, server.source.place

@@ -63,7 +63,9 @@ class Shape:
         return self.price is not None and self.price.capacity == "spot"
 
 
-Place = tuple[str, str]  # provider and region
+class Place(NamedTuple):
+    provider: str
+    region: str
 
 
 class Wanted(NamedTuple):
@@ -146,7 +148,7 @@ def rates_by_place(
     for gpu in gpus:
         for price in (x.price for x in _listed(catalog, gpu, wanted)[0]):
             if price.region is not None:
-                rates = by_place.setdefault((price.provider, price.region), {})
+                rates = by_place.setdefault(Place(price.provider, price.region), {})
                 usd = float(price.usd_per_hour)
                 rates[gpu] = min(usd, rates.get(gpu, usd))
     return by_place

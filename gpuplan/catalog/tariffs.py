@@ -103,7 +103,7 @@ class Tariffs:
                     tier = f" from {c.from_gb:,} GB" if c.from_gb else ""
                     tier += f", {c.most:f} at most" if c.most else ""
                     price = f"{c.price:f} {c.unit}{tier}"
-                    yield provider, item, price, c.when, c.source.removeprefix("catalog: ")
+                    yield provider, item, price, c.when, c.source.place
 
     def _commitment_rows(self) -> Iterator[tuple[str, ...]]:
         for name, entry in self._tree["commitments"].items():
@@ -111,20 +111,20 @@ class Tariffs:
                 source = Citations("commitments", name, entry).of(row["source"], row["instance"])
                 for region, usd in row["usd_per_hour"].items():
                     what = f"{row['instance']} {row['term']} {region}"
-                    cited = source.removeprefix("catalog: ")
+                    cited = source.place
                     yield entry["provider"], what, f"{usd} USD/hour", row["when"], cited
 
     def _carbon_rows(self) -> Iterator[tuple[str, ...]]:
         for name, entry in self._tree["carbon"].items():
             source = Citations("carbon", name, entry).of(entry["source"], "")
             for region, grams in entry["regions"].items():
-                cited = source.removeprefix("catalog: ")
+                cited = source.place
                 yield entry["provider"], region, f"{grams} g/kWh", entry["when"], cited
 
     def _interruption_rows(self) -> Iterator[tuple[str, ...]]:
         for name, entry in self._tree["interruptions"].items():
             source = Citations("interruptions", name, entry).of(entry["source"], "")
-            cited = source.removeprefix("catalog: ")
+            cited = source.place
             for machine, ranges in entry["machines"].items():
                 for share, regions in ranges.items():
                     for region in regions:

@@ -94,4 +94,4 @@ def _host_type(shape: Shape, cost: int) -> HostType:
 
 def _place(shape: Shape) -> Place | None:
     provider, region = shape.place
-    return (provider, region) if provider and region else None
+    return Place(provider, region) if provider and region else None

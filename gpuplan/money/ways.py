@@ -130,7 +130,7 @@ def _absent(machine: Instance, region: str, capacity: CapacityKind, market: Mark
 
 def _list_of(price: RegionPrice) -> str:
     """The list that a citation is of, without the machine."""
-    return price.source.partition(" (")[2]
+    return price.source.origin.citation
 
 
 def _with_interruptions(spare: Way, demand: Way, work: Sequence[Workload]) -> Way:

@@ -35,9 +35,9 @@ def used_entries(
     names = dict(row for offer in offers for row in _measured(offer.gpu))
     names |= {_listing(o.listed): digest(to_json(o.listed)) for o in offers if o.listed}
     storage = resolved.site.storage_usd_per_gb_month
-    if storage is not None and _pinned(storage.source):
-        names[storage.source.removeprefix("catalog: ").partition(" (")[0]] = digest(storage.value)
-    names |= {_place(o.shape): _facts(o.shape) for o in offers if o.shape}
+    if storage is not None and isinstance(storage.source, Citation):
+        names[storage.source.entry] = digest(storage.value)
+    names |= {o.shape.source.entry: _facts(o.shape) for o in offers if o.shape}
     entries = {
         *(entry for offer in offers for entry in _offered(offer)),
         *(("engines", d.engine.name) for d in resolved.demands if _pinned(d.engine.source)),
@@ -70,17 +70,13 @@ def _measured(gpu: Gpu) -> Iterator[tuple[str, str]]:
         yield f"gpus/{stand_in.identifier}.yaml as measured", digest(to_json(facts))
 
 
-def _place(shape: Shape) -> str:
-    return shape.source.place.partition(" (")[0]
-
-
 def _facts(shape: Shape) -> str:
     return digest(to_json(replace(shape, price=None)))
 
 
 def _listing(price: Price) -> str:
     spot = " spot" if price.capacity == "spot" else ""
-    return f"{price.source.file} {price.source.subject}{spot}"
+    return f"{price.source.entry}{spot}"
 
 
 def _pinned(source: str) -> bool:

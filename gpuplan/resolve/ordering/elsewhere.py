@@ -9,11 +9,10 @@ from decimal import Decimal
 from typing import NamedTuple
 
 from gpuplan.catalog.market import CapacityKind, Instance, RegionPrice, load_market
+from gpuplan.catalog.shapes import Place
 from gpuplan.plan.model import CheaperMachine, NodePool, Workload
 from gpuplan.resolve.run import Resolved
 from gpuplan.targets import TARGETS
-
-Place = tuple[str, str]  # region, provider
 
 
 class Listed(NamedTuple):
@@ -68,8 +67,8 @@ def _listed(
         if provider in (None, machine.provider) and _does(machine, pool, fabric):
             for rate in _rates(machine, "spot" if pool.spot else "on-demand", platform.region):
                 cited = rate.source.origin.citation
-                place = (rate.region, machine.provider)
-                one = Listed(rate.usd_per_hour, machine.name, *place, cited)
+                place = Place(machine.provider, rate.region)
+                one = Listed(rate.usd_per_hour, machine.name, rate.region, machine.provider, cited)
                 if one.usd_per_hour <= pool.usd_per_hour:
                     cheapest[place] = min(one, cheapest.get(place, one))
     return cheapest

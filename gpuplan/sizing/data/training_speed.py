@@ -29,7 +29,7 @@ CONSTANTS: dict[str, float] = {
     "attention.cdna3": 0.2764,
     "attention.cdna4": 0.3957,
     # of Blackwell's before cuDNN 9.17, times
-    "attention.early": 0.8768,
+    "attention.early.blackwell": 0.8768,
     # traffic of operands, times their size
     "operands.ampere": 1.708,
     "operands.ada": 2.018,
@@ -95,7 +95,7 @@ CONSTANTS: dict[str, float] = {
     "gpu.mi355x-288gb": 1.166,
     # factors on a step
     "mlperf": 1.057,
-    "mlperf_late": 1.102,
+    "mlperf_late.blackwell": 1.102,
     "trainer": 1.092,
     "trainer_adapter": 1.198,
     "trainer_parallel": 1.84,
@@ -116,7 +116,7 @@ CONSTANTS: dict[str, float] = {
     "release": 1.007,
     "release_mixture": 1.015,
     # faster with grouped kernels and graphs (26.06)
-    "graphs": 1.318,
+    "graphs.blackwell": 1.318,
     # seconds of the host a layer and micro-batch
     "host.lora": 0.003737,
     "host.qlora": 0.004942,

@@ -154,7 +154,7 @@ def test_blackwell_had_slower_kernels_of_attention_at_first(
     changes: dict[str, object], early: bool
 ) -> None:
     rate = factors(of(generation="blackwell", capability="", **changes), KNOWN)
-    slower = KNOWN["attention.early"] if early else 1.0
+    slower = KNOWN["attention.early.blackwell"] if early else 1.0
     assert rate["attention_compute"] == pytest.approx(KNOWN["attention.blackwell"] * slower)
     old = factors(of(**changes), KNOWN)
     assert old["attention_compute"] == KNOWN["attention.hopper"], "Hopper's were known"
@@ -252,7 +252,7 @@ def test_the_host_of_other_frameworks_is_no_limit() -> None:
         ({"framework": "mlperf", "release": LATE}, KNOWN["mlperf"]),
         (
             {"framework": "mlperf", "release": LATE, "generation": "blackwell"},
-            KNOWN["mlperf"] / KNOWN["mlperf_late"],
+            KNOWN["mlperf"] / KNOWN["mlperf_late.blackwell"],
         ),
         (
             {"framework": "mlperf", "release": LATE - 0.1, "generation": "blackwell"},
@@ -263,7 +263,7 @@ def test_the_host_of_other_frameworks_is_no_limit() -> None:
         (BRIDGE | {"release": MIDDLE - 1}, KNOWN["release_mixture"]),
         (
             BRIDGE | {"release": GRAPHS, "generation": "blackwell", "asked": "mxfp8"},
-            1 / KNOWN["release_mixture"] ** (GRAPHS - MIDDLE) / KNOWN["graphs"],
+            1 / KNOWN["release_mixture"] ** (GRAPHS - MIDDLE) / KNOWN["graphs.blackwell"],
         ),
         (
             BRIDGE

@@ -157,10 +157,10 @@ def weight_traffic(of: Traits) -> float:
 
 
 def _attention(of: Traits, c: Mapping[str, float]) -> float:
-    """Of the rate of Blackwell's newest kernels of attention, what the release's have."""
+    """Of the rate of the generation's newest kernels of attention, what the release's have."""
     newest = {"megatron-bridge": of.release >= CUDNN_9_17, "mlperf": of.release > LATE}
-    old = of.generation == "blackwell" and not newest.get(of.framework, True)
-    return c["attention.early"] if old else 1.0
+    old = not newest.get(of.framework, True)
+    return c.get(f"attention.early.{of.generation}", 1.0) if old else 1.0
 
 
 def slower(of: Traits, c: Mapping[str, float]) -> float:
@@ -169,7 +169,6 @@ def slower(of: Traits, c: Mapping[str, float]) -> float:
 
 
 def _framework(of: Traits, c: Mapping[str, float]) -> float:
-    blackwell = of.generation == "blackwell"
     if of.framework == "trainer":
         factor = c["trainer"]
         if of.adapter:
@@ -178,8 +177,8 @@ def _framework(of: Traits, c: Mapping[str, float]) -> float:
     factor = c["adapter"] if of.adapter else 1.0
     if of.framework == "mlperf":
         factor *= c["mlperf"]
-        if of.release >= LATE and blackwell:
-            factor /= c["mlperf_late"]
+        if of.release >= LATE:
+            factor /= c.get(f"mlperf_late.{of.generation}", 1.0)
         factor *= c["mlperf_early"] ** (10 * max(0.0, MIDDLE_ROUND - of.release))
     elif of.framework in ("torchtune", "torchtitan"):
         factor *= c[of.framework]
@@ -187,8 +186,8 @@ def _framework(of: Traits, c: Mapping[str, float]) -> float:
         factor *= c["eager"] if of.eager else 1.0
     elif of.framework == "megatron-bridge":
         factor /= c["release_mixture" if of.mixture else "release"] ** (of.release - MIDDLE)
-        if of.mixture and not of.hybrid and blackwell and of.release >= GRAPHS and _grouped(of):
-            factor /= c["graphs"]
+        if of.mixture and not of.hybrid and of.release >= GRAPHS and _grouped(of):
+            factor /= c.get(f"graphs.{of.generation}", 1.0)
     return factor
 
 
