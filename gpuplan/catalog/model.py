@@ -32,23 +32,20 @@ class CatalogSource:
 
 class Citation(str):
     """Where one fact comes from, as plans print it: `catalog: FILE SUBJECT (TITLE, DATE)`. Whoever
-    needs a part of that asks for the part: the file, the field or row, the file's source of it."""
+    needs a part of that asks for the part: the entry, which is the file and the field or row, each
+    of these, the file's source of it."""
 
-    __slots__ = ("file", "origin", "subject")
+    __slots__ = ("entry", "file", "origin", "subject")
+    entry: str
     file: str
     subject: str
     origin: CatalogSource
 
     def __new__(cls, file: str, subject: str, origin: CatalogSource) -> Citation:
-        place = f"{file} {subject}" if subject else file
-        made = super().__new__(cls, f"catalog: {place} ({origin.citation})")
-        made.file, made.subject, made.origin = file, subject, origin
+        entry = f"{file} {subject}" if subject else file
+        made = super().__new__(cls, f"catalog: {entry} ({origin.citation})")
+        made.entry, made.file, made.subject, made.origin = entry, file, subject, origin
         return made
-
-    @property
-    def entry(self) -> str:
-        """The file, and what of it: all but its source."""
-        return f"{self.file} {self.subject}".rstrip()
 
     @property
     def place(self) -> str:

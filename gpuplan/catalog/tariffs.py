@@ -111,15 +111,13 @@ class Tariffs:
                 source = Citations("commitments", name, entry).of(row["source"], row["instance"])
                 for region, usd in row["usd_per_hour"].items():
                     what = f"{row['instance']} {row['term']} {region}"
-                    cited = source.place
-                    yield entry["provider"], what, f"{usd} USD/hour", row["when"], cited
+                    yield entry["provider"], what, f"{usd} USD/hour", row["when"], source.place
 
     def _carbon_rows(self) -> Iterator[tuple[str, ...]]:
         for name, entry in self._tree["carbon"].items():
             source = Citations("carbon", name, entry).of(entry["source"], "")
             for region, grams in entry["regions"].items():
-                cited = source.place
-                yield entry["provider"], region, f"{grams} g/kWh", entry["when"], cited
+                yield entry["provider"], region, f"{grams} g/kWh", entry["when"], source.place
 
     def _interruption_rows(self) -> Iterator[tuple[str, ...]]:
         for name, entry in self._tree["interruptions"].items():

@@ -140,8 +140,8 @@ class Transformer:
     - `towers`: their parameters are within `parameters`, and linear there; `rotary_elements`: of
       the tables of positions beside them, which engines hold on every GPU;
     - `kept_parameters`: projections of attention that the quantized checkpoint leaves in 16 bits,
-      which are not among the linear parameters; `quantized_group`: weights that share a scale,
-      `scaled_in_blocks`: of rows and columns, both where the checkpoint says so;
+      which are not among the linear parameters; `quantized_group`: weights that share a scale;
+      `scaled_in_blocks`: whether these are of several rows and columns; None: nothing says so;
     - `mtp_layers`: modules for multi-token prediction in the checkpoint, not counted anywhere;
     - `residual_streams`: side by side, mixed in every layer (hyper-connections);
     - `role`: encoders have no cache and are read once (`encoder`: BERT, ViT, CLIP;

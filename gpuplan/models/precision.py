@@ -49,8 +49,7 @@ def quant_method(whole: Fields, text: Fields) -> str | None:
 def quantized_group(whole: Fields, text: Fields) -> int | None:
     """Weights that share a scale, where AWQ, GPTQ or compressed-tensors say so in one number."""
     stated = _stated(whole, text)
-    parts = [stated, *(g.get("weights") for g in _groups(stated))]
-    sizes = {p["group_size"] for p in parts if isinstance(p, Mapping) and "group_size" in p}
+    sizes = {p["group_size"] for p in (stated, *_weights(stated)) if "group_size" in p}
     size = sizes.pop() if len(sizes) == 1 else None
     return size if isinstance(size, int) and size > 0 else None
 
@@ -61,8 +60,7 @@ def scaled_in_blocks(whole: Fields, text: Fields) -> bool | None:
     stated = _stated(whole, text)
     if "weight_block_size" in stated:
         return stated["weight_block_size"] is not None
-    weights = [g.get("weights") for g in _groups(stated)]
-    strategies = {str(w["strategy"]) for w in weights if isinstance(w, Mapping) and "strategy" in w}
+    strategies = {str(w["strategy"]) for w in _weights(stated) if "strategy" in w}
     if strategies:
         return "block" in strategies
     # Whole configurations of `fp8` say how inputs are scaled; Model Optimizer's FP8 is by tensor.
@@ -107,8 +105,7 @@ def _compressed(quantization: Mapping[str, Any]) -> str | None:
     shared = {str(each.get("format")) for each in groups}
     if len(named := [_FORMATS[f] for f in shared if f in _FORMATS]) == 1:
         return named[0]
-    parts = [g.get("weights") for g in _groups(quantization)]
-    formats = {f"{p.get('type')}{p.get('num_bits')}" for p in parts if isinstance(p, Mapping)}
+    formats = {f"{w.get('type')}{w.get('num_bits')}" for w in _weights(quantization)}
     return _COMPRESSED.get(next(iter(formats))) if len(formats) == 1 else None
 
 
@@ -116,3 +113,9 @@ def _groups(quantization: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     stated = quantization.get("config_groups")
     groups = stated.values() if isinstance(stated, Mapping) else ()
     return [group for group in groups if isinstance(group, Mapping)]
+
+
+def _weights(quantization: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """How each group of compressed-tensors stores its weights."""
+    stated = (group.get("weights") for group in _groups(quantization))
+    return [weights for weights in stated if isinstance(weights, Mapping)]

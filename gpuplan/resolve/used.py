@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from typing import TypeGuard
 
 from gpuplan.catalog.load import Catalog, Kind, digest
 from gpuplan.catalog.model import Citation, Gpu, Price
@@ -35,7 +36,7 @@ def used_entries(
     names = dict(row for offer in offers for row in _measured(offer.gpu))
     names |= {_listing(o.listed): digest(to_json(o.listed)) for o in offers if o.listed}
     storage = resolved.site.storage_usd_per_gb_month
-    if storage is not None and isinstance(storage.source, Citation):
+    if storage is not None and _pinned(storage.source):
         names[storage.source.entry] = digest(storage.value)
     names |= {o.shape.source.entry: _facts(o.shape) for o in offers if o.shape}
     entries = {
@@ -79,6 +80,6 @@ def _listing(price: Price) -> str:
     return f"{price.source.entry}{spot}"
 
 
-def _pinned(source: str) -> bool:
+def _pinned(source: str) -> TypeGuard[Citation]:
     """By the catalogue, not by the manifest."""
     return isinstance(source, Citation)
