@@ -134,6 +134,17 @@ def test_the_second_replica_gets_a_claim_that_several_nodes_mount(tmp_path: Path
     assert back.workloads[0].volumes[0].generation == 2, "one pod mounts what several can"
 
 
+def test_a_smaller_model_keeps_the_claim_of_the_larger_one(tmp_path: Path) -> None:
+    """A claim never shrinks: Kubernetes refuses it."""
+    small, large = (manifest(serving("chat", model, 0.5, "a")) for model in MODELS)
+    there = only(compile_over(tmp_path, large)).plan
+    (fresh,) = only(compile_over(tmp_path, small)).plan.workloads[0].volumes
+    plan = only(compile_over(tmp_path, small, there)).plan
+    (kept,) = plan.workloads[0].volumes
+    assert fresh.size_bytes < kept.size_bytes == there.workloads[0].volumes[0].size_bytes
+    assert_applicable(there, plan)
+
+
 def test_users_who_stay_keep_their_node_as_it_is_cut(tmp_path: Path) -> None:
     fourteen = only(compile_over(tmp_path, manifest(notebooks("desks", 14, "a")))).plan
     result = compile_over(tmp_path, manifest(notebooks("desks", 12, "a")), fourteen)
