@@ -30,7 +30,8 @@ _FACTORS |= {f"{unit}i": Decimal(1024) ** i for i, unit in enumerate("KMGTPE", s
 INDEX = "$(JOB_COMPLETION_INDEX)"  # Kubernetes puts the index of a Job's pod here
 # LeaderWorkerSet sets these in every container of a group, from v0.6 on.
 GROUP_INDEX, LEADER = "$(LWS_WORKER_INDEX)", "$(LWS_LEADER_ADDRESS)"
-ROLE_LABEL = "gpuplan.dev/role"  # of a pod in a group: `leader`, which listens, or `worker`
+ROLE_LABEL = "gpuplan.dev/role"
+LEADS, FOLLOWS = "leader", "worker"  # the roles of pods in a group; the leader listens
 
 
 def namespace_name(plan: Plan, tenant: str) -> str:

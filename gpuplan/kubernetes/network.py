@@ -33,7 +33,7 @@ def service(
     service it is."""
     selector = scene.selector | dict(only or {})
     if scene.grouped:
-        selector[naming.ROLE_LABEL] = "leader"
+        selector[naming.ROLE_LABEL] = naming.LEADS
     tree = {**spec, "selector": selector, "ports": ports}
     owner = named or scene
     body = {"metadata": owner.metadata(), "spec": tree}

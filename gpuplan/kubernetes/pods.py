@@ -9,10 +9,10 @@ from gpuplan.engines.container import CONFIG, SCRATCH, TEMPORARY, contained, ima
 from gpuplan.engines.disaggregated import SIDE_HOST
 from gpuplan.engines.launch import Launch
 from gpuplan.kubernetes import naming, nodes
-from gpuplan.kubernetes.addons.compute_domains import CHANNEL, domain, template, together
+from gpuplan.kubernetes.addons.compute_domains import CHANNEL, domain, template
+from gpuplan.kubernetes.affinity import affinity
 from gpuplan.kubernetes.objects import KubernetesObject, SecretValue
 from gpuplan.kubernetes.scene import Scene
-from gpuplan.plan.isolation import own_node
 from gpuplan.plan.model import SecretRef, Volume
 from gpuplan.render.commented import Because, Tree
 from gpuplan.units import format_bytes
@@ -42,8 +42,11 @@ def metadata(
     return {"labels": labels, "annotations": dict(annotations) if annotations else None}
 
 
-def spec(scene: Scene, launch: Launch, *, container: Tree, **more: Any) -> Tree:
-    """A pod spec. `container` adds to the one container, `more` to the pod."""
+def spec(
+    scene: Scene, launch: Launch, *, container: Tree, role: str | None = None, **more: Any
+) -> Tree:
+    """A pod spec. `container` adds to the one container, `more` to the pod; `role` is that of a pod
+    that follows a leader."""
     index = naming.GROUP_INDEX if scene.grouped else naming.INDEX
     return {
         "serviceAccountName": scene.name,
@@ -55,7 +58,7 @@ def spec(scene: Scene, launch: Launch, *, container: Tree, **more: Any) -> Tree:
         "priorityClassName": naming.priority_name(scene.plan, scene.workload),
         **more,
         "nodeSelector": _where(scene) or None,
-        "affinity": _affinity(scene),
+        "affinity": affinity(scene, role),
         "tolerations": nodes.tolerations(nodes.taints(scene.plan, scene.pool)),
         "securityContext": {"seccompProfile": _seccomp(scene)},
         "initContainers": [_before(scene, launch)] if launch.before else None,
@@ -165,47 +168,6 @@ def _secret(scene: Scene, reference: SecretRef) -> Tree:
     name = scene.name if reference.store == "config" else reference.name
     source = {"secretKeyRef": {"name": name, "key": reference.key}}
     return {"name": reference.environment, "valueFrom": source}
-
-
-def _affinity(scene: Scene) -> Tree | None:
-    rules = {"podAffinity": _together(scene), "podAntiAffinity": _alone(scene)}
-    return {k: v for k, v in rules.items() if v is not None} or None
-
-
-def _together(scene: Scene) -> Because | None:
-    """Pods of a run, or of a replica over nodes, seek the nodes of one switch. No more than that:
-    if the first one had to have them, a switch with too few free nodes would hold it for ever. A
-    plan that counts on an NVLink domain has to have one."""
-    own: Tree = {"labelSelector": {"matchLabels": scene.selector}}
-    if scene.grouped:
-        own["matchLabelKeys"] = ["leaderworkerset.sigs.k8s.io/group-index"]
-    if required := together(scene, own):
-        return Because(
-            {"requiredDuringSchedulingIgnoredDuringExecution": required.value}, required.reason
-        )
-    fabric = scene.plan.fabric
-    if fabric is None or fabric.switch_label is None or scene.workload.nodes_per_replica < 2:
-        return None
-    term = {"weight": 100, "podAffinityTerm": {**own, "topologyKey": fabric.switch_label}}
-    preferred = {"preferredDuringSchedulingIgnoredDuringExecution": [term]}
-    return Because(preferred, "nodes of one switch, as far as there are some")
-
-
-def _alone(scene: Scene) -> Because | None:
-    if not own_node(scene.workload.isolation):
-        return None
-    of_others = [
-        {"key": "app.kubernetes.io/managed-by", "operator": "In", "values": [naming.MANAGER]},
-        {"key": naming.TENANT_LABEL, "operator": "NotIn", "values": [scene.workload.tenant]},
-    ]
-    term = {
-        "labelSelector": {"matchExpressions": of_others},
-        "namespaceSelector": {},
-        "topologyKey": naming.HOSTNAME_LABEL,
-    }
-    reason = "isolation 'node': no pod of another tenant on the same node"
-    required = {"requiredDuringSchedulingIgnoredDuringExecution": [term]}
-    return Because(required, reason)
 
 
 def _seccomp(scene: Scene) -> Tree:

@@ -82,11 +82,11 @@ def _groups(scene: Scene, launch: Launch, needs: tuple[str, ...]) -> KubernetesO
                     "size": Because(scene.workload.nodes_per_replica, "a pod on each node"),
                     "restartPolicy": Because("RecreateGroupOnPodRestart", lone),
                     "leaderTemplate": {
-                        "metadata": pods.metadata(scene, role="leader"),
+                        "metadata": pods.metadata(scene, role=naming.LEADS),
                         "spec": _pod(scene, launch),
                     },
                     "workerTemplate": {
-                        "metadata": pods.metadata(scene, role="worker"),
+                        "metadata": pods.metadata(scene, role=naming.FOLLOWS),
                         "spec": _worker(scene, launch),
                     },
                 },
@@ -108,6 +108,7 @@ def _worker(scene: Scene, launch: Launch) -> Tree:
     return pods.spec(
         scene,
         others,
+        role=naming.FOLLOWS,
         container={"lifecycle": {"preStop": {"sleep": {"seconds": sleep}}}},
         terminationGracePeriodSeconds=timing.LEAVE_SECONDS + drain + timing.STOP_SECONDS,
     )

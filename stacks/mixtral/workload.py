@@ -201,8 +201,8 @@ k8s.batch.v1.Job(
                 subdomain="pretrain",
                 node_selector={"nvidia.com/gpu.product": "NVIDIA-H100-80GB-HBM3"},
                 affinity=k8s.core.v1.AffinityArgs(
-                    # isolation 'node': no pod of another tenant on the same node
                     pod_anti_affinity=k8s.core.v1.PodAntiAffinityArgs(
+                        # isolation 'node': no pod of another tenant on the same node
                         required_during_scheduling_ignored_during_execution=[
                             k8s.core.v1.PodAffinityTermArgs(
                                 label_selector=k8s.meta.v1.LabelSelectorArgs(

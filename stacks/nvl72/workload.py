@@ -143,6 +143,46 @@ k8s.apiextensions.CustomResource(
                                 },
                             ],
                         },
+                        "podAntiAffinity": {
+                            # where most nodes are free: groups that begin where one has room wait
+                            # for ever
+                            "preferredDuringSchedulingIgnoredDuringExecution": [
+                                {
+                                    "weight": 100,
+                                    "podAffinityTerm": {
+                                        "labelSelector": {
+                                            "matchLabels": {
+                                                "app.kubernetes.io/name": "reader",
+                                                "app.kubernetes.io/part-of": "nvl72",
+                                                "gpuplan.dev/role": "leader",
+                                            },
+                                        },
+                                        "topologyKey": "nvidia.com/gpu.clique",
+                                    },
+                                },
+                                {
+                                    "weight": 50,
+                                    "podAffinityTerm": {
+                                        "labelSelector": {
+                                            "matchExpressions": [
+                                                {
+                                                    "key": "app.kubernetes.io/managed-by",
+                                                    "operator": "In",
+                                                    "values": ["gpuplan"],
+                                                },
+                                                {
+                                                    "key": "app.kubernetes.io/name",
+                                                    "operator": "NotIn",
+                                                    "values": ["reader"],
+                                                },
+                                            ],
+                                        },
+                                        "namespaceSelector": {},
+                                        "topologyKey": "nvidia.com/gpu.clique",
+                                    },
+                                },
+                            ],
+                        },
                     },
                     "tolerations": [
                         {"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"},
@@ -273,11 +313,17 @@ k8s.apiextensions.CustomResource(
                     "terminationGracePeriodSeconds": 96,
                     "nodeSelector": {"nvidia.com/gpu.product": "NVIDIA-GB200"},
                     "affinity": {
-                        # NVLink joins the GPUs of all 2 nodes
+                        # NVLink joins the GPUs of all 2 nodes: the leader comes first
                         "podAffinity": {
                             "requiredDuringSchedulingIgnoredDuringExecution": [
                                 {
-                                    "labelSelector": {"matchLabels": reader_selector},
+                                    "labelSelector": {
+                                        "matchLabels": {
+                                            "app.kubernetes.io/name": "reader",
+                                            "app.kubernetes.io/part-of": "nvl72",
+                                            "gpuplan.dev/role": "leader",
+                                        },
+                                    },
                                     "matchLabelKeys": ["leaderworkerset.sigs.k8s.io/group-index"],
                                     "topologyKey": "nvidia.com/gpu.clique",
                                 },

@@ -194,8 +194,8 @@ k8s.batch.v1.Job(
                             ),
                         ],
                     ),
-                    # isolation 'node': no pod of another tenant on the same node
                     pod_anti_affinity=k8s.core.v1.PodAntiAffinityArgs(
+                        # isolation 'node': no pod of another tenant on the same node
                         required_during_scheduling_ignored_during_execution=[
                             k8s.core.v1.PodAffinityTermArgs(
                                 label_selector=k8s.meta.v1.LabelSelectorArgs(

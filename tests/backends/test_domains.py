@@ -17,6 +17,8 @@ from gpuplan.preview.running.run import preview
 from tests.support.plans import read_plan
 from tests.tools.program import ROOT
 
+REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
 STACK = ROOT / "stacks" / "nvl72"
 RUN = """
 apiVersion: gpuplan.dev/v1
@@ -82,6 +84,51 @@ def test_pods_of_a_replica_claim_a_channel_and_require_one_domain() -> None:
         (term,) = affinity["requiredDuringSchedulingIgnoredDuringExecution"]
         assert term["topologyKey"] == DOMAIN_LABEL
         assert term["matchLabelKeys"] == ["leaderworkerset.sigs.k8s.io/group-index"]
+
+
+def selects(term: dict[str, Any], labels: dict[str, str]) -> bool:
+    """Whether a term of affinity is about pods with these labels."""
+    selector = term["labelSelector"]
+    meant = {"In": lambda a, b: a in b, "NotIn": lambda a, b: a not in b}
+    return selector.get("matchLabels", {}).items() <= labels.items() and all(
+        meant[e["operator"]](labels.get(e["key"]), e["values"])
+        for e in selector.get("matchExpressions", ())
+    )
+
+
+def test_a_leader_goes_where_most_trays_are_free_and_the_others_to_it() -> None:
+    found = objects(read_plan(STACK))
+    templates = found["LeaderWorkerSet"]["spec"]["leaderWorkerTemplate"]
+    leader, worker = (templates[f"{part}Template"] for part in ("leader", "worker"))
+    of_leader, of_worker = (t["metadata"]["labels"] for t in (leader, worker))
+    (sought,) = worker["spec"]["affinity"]["podAffinity"][REQUIRED]
+    assert selects(sought, of_leader)
+    assert not selects(sought, of_worker), "without its leader it would begin a group elsewhere"
+    assert "podAntiAffinity" not in worker["spec"]["affinity"]
+    strangers = of_worker | {"app.kubernetes.io/name": "other"}
+    nobodys = {"app.kubernetes.io/name": "other"}
+    weights = [
+        sum(t["weight"] for t in avoided(leader) if selects(t["podAffinityTerm"], pod))
+        for pod in (of_leader, of_worker, strangers, nobodys)
+    ]
+    assert weights == [100, 0, 50, 0], "a leader is as much as both nodes of its group"
+
+
+def avoided(template: dict[str, Any]) -> list[Any]:
+    terms: list[Any] = template["spec"]["affinity"]["podAntiAffinity"][PREFERRED]
+    assert {t["podAffinityTerm"]["topologyKey"] for t in terms} == {DOMAIN_LABEL}
+    return terms
+
+
+def test_a_run_begins_where_no_other_is(tmp_path: Path) -> None:
+    status, stack = compiled(tmp_path, "kubernetes", NODE)
+    assert status == 0
+    template = objects(read_plan(stack))["Job"]["spec"]["template"]
+    own = template["metadata"]["labels"]
+    (term,) = (t["podAffinityTerm"] for t in avoided(template))
+    assert term["namespaceSelector"] == {}, "runs of other teams too"
+    assert not selects(term, own)
+    assert selects(term, own | {"app.kubernetes.io/name": "other"})
 
 
 def test_a_replica_on_one_node_has_none_of_it() -> None:

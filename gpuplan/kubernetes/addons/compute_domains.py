@@ -1,10 +1,11 @@
-"""What keeps the pods of a run or of a replica inside one NVLink domain, and lets them use it.
+"""What lets the pods of a run or of a replica use the NVLink domain that they lie in.
 
 A ComputeDomain of NVIDIA's DRA driver starts the daemons by which processes of several nodes reach
 each other's GPU memory, on the nodes that its pods come to, and makes the template of the channel
-that each of them claims. It follows the pods and binds none: that is a rule on the label by which
-feature discovery names the domain of each node. Sources: NVIDIA/k8s-dra-driver-gpu v25.12.0,
-api/nvidia.com/resource/v1beta1/computedomain.go; NVIDIA/k8s-device-plugin, internal/lm/fabric.go.
+that each of them claims. It follows the pods and binds none: that is a rule of theirs on the label
+by which feature discovery names the domain of each node (affinity.py). Sources:
+NVIDIA/k8s-dra-driver-gpu v25.12.0, api/nvidia.com/resource/v1beta1/computedomain.go;
+NVIDIA/k8s-device-plugin, internal/lm/fabric.go.
 """
 
 from __future__ import annotations
@@ -13,7 +14,6 @@ from collections.abc import Iterator
 
 from gpuplan.kubernetes.objects import KubernetesObject
 from gpuplan.kubernetes.scene import Scene
-from gpuplan.plan.partitions import DOMAIN_LABEL
 from gpuplan.render.commented import Because, Tree
 
 API_VERSION, KIND = "resource.nvidia.com/v1beta1", "ComputeDomain"
@@ -32,14 +32,3 @@ def domain(scene: Scene) -> Iterator[KubernetesObject]:
 def template(scene: Scene) -> str:
     """What the driver calls the claims of its pods."""
     return f"{scene.name}-{CHANNEL}"
-
-
-def together(scene: Scene, own: Tree) -> Because | None:
-    """The rule on pods like `own`. A preference would bind some of them elsewhere, where they
-    exchange at a part of the rate that the plan counts on."""
-    if not scene.workload.one_domain:
-        return None
-    count = scene.workload.nodes_per_replica
-    return Because(
-        [{**own, "topologyKey": DOMAIN_LABEL}], f"NVLink joins the GPUs of all {count} nodes"
-    )
