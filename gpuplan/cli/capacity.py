@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gpuplan.cli.common import Progress, add_json, print_json, report_problems, say
+from gpuplan.cli.common import Progress, add_json, print_json, refused, report_problems, say
 
 if TYPE_CHECKING:
     from gpuplan.diagnostics import Diagnostic
@@ -53,16 +53,14 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def _count(text: str) -> int:
     if not text.isdecimal() or len(text) > 9 or not 1 <= int(text) <= MOST_NODES:
-        shown = text if len(text) <= 20 else f"{text[:19]}…"
-        raise argparse.ArgumentTypeError(f"'{shown}' is no number from 1 to {MOST_NODES:,}")
+        raise refused(text, f"no number from 1 to {MOST_NODES:,}")
     return int(text)
 
 
 def _usd(text: str) -> float:
     digits = text.removeprefix("$").replace(",", "")
     if not re.fullmatch(r"\d{1,15}(\.\d{1,2})?", digits) or not float(digits):
-        shown = text if len(text) <= 20 else f"{text[:19]}…"
-        raise argparse.ArgumentTypeError(f"'{shown}' is no amount of USD, such as $250,000")
+        raise refused(text, "no amount of USD, such as $250,000")
     return float(digits)
 
 

@@ -29,6 +29,13 @@ def day(text: str) -> date:
         raise argparse.ArgumentTypeError(message) from None
 
 
+def refused(text: str, why: str) -> argparse.ArgumentTypeError:
+    """That `text`, the value of an option, is `why`."""
+    from gpuplan.render.text import shortened
+
+    return argparse.ArgumentTypeError(f"'{shortened(text, 20)}' is {why}")
+
+
 def today() -> date:
     return datetime.now(UTC).date()
 

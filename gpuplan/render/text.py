@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from bisect import bisect_right
 from collections.abc import Iterator
 
 COLUMNS = 80  # of every answer on a terminal
@@ -65,9 +66,8 @@ def shortened(text: str, columns: int) -> str:
     """`text` in at most `columns`, with an ellipsis where some of it is left off."""
     if width(text) <= columns:
         return text
-    while text and width(text) > columns - 1:
-        text = text[:-1]
-    return f"{text}…"
+    kept = bisect_right(range(1, len(text)), columns - 1, key=lambda end: width(text[:end]))
+    return f"{text[:kept]}…"
 
 
 def printable(text: str) -> str:

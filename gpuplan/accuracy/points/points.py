@@ -24,6 +24,7 @@ from gpuplan.manifest.load import read_text, unreadable
 from gpuplan.models.images.networks import VisionNetwork, find_network
 from gpuplan.models.model import Denoiser, Model
 from gpuplan.plan.model import record
+from gpuplan.render.text import shortened
 
 IDENTITY = ("model", "gpu", "engine", "precision", "metric", "value")
 LAYOUT = ("n_gpus", "tp", "pp", "cp", "ep", "dp", "sharding", "recompute", "method")
@@ -118,12 +119,8 @@ def _no_columns(path: Path, missing: list[str]) -> Diagnostic:
 
 
 def _no_number(path: Path, line: int, column: str, wanted: str, value: str) -> Diagnostic:
-    shown = value if len(value) <= 40 else f"{value[:39]}…"
-    return error(
-        "GP005",
-        f"{path}:{line}: '{column}' must be {wanted}, not {shown!r}",
-        help="correct it",
-    )
+    message = f"{path}:{line}: '{column}' must be {wanted}, not {shortened(value, 40)!r}"
+    return error("GP005", message, help="correct it")
 
 
 def _wrong(row: Mapping[str, str]) -> Iterator[tuple[str, str, str]]:

@@ -6,7 +6,15 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gpuplan.cli.common import Progress, add_json, print_json, report_problems, say, write_text
+from gpuplan.cli.common import (
+    Progress,
+    add_json,
+    print_json,
+    refused,
+    report_problems,
+    say,
+    write_text,
+)
 
 if TYPE_CHECKING:
     from gpuplan.money.compare import Compared
@@ -47,9 +55,7 @@ def _months(text: str) -> int:
     number, years = text.removesuffix("mo").removesuffix("y"), text.endswith("y")
     months = int(number) * (12 if years else 1) if number.isdecimal() and len(number) < 5 else 0
     if not 1 <= months <= MOST_MONTHS:
-        shown = text if len(text) <= 20 else f"{text[:19]}…"
-        message = f"'{shown}' is no horizon: write 1mo to {MOST_MONTHS}mo, or 3y"
-        raise argparse.ArgumentTypeError(message)
+        raise refused(text, f"no horizon: write 1mo to {MOST_MONTHS}mo, or 3y")
     return months
 
 

@@ -8,6 +8,7 @@ from gpuplan.diagnostics import Diagnostic, Related, Severity, error, note, warn
 from gpuplan.frozen import record
 from gpuplan.inventory.facts import Value
 from gpuplan.inventory.merge.sizes import exact_text
+from gpuplan.render.text import shortened
 from gpuplan.source import Place
 from gpuplan.units import format_ranges
 
@@ -20,7 +21,7 @@ def shown(value: Value) -> str:
         text = format_ranges(map(int, value))  # type: ignore[arg-type]
     else:
         text = " ".join(map(str, value)) if isinstance(value, tuple) else str(value)
-    return text if len(text) <= LONGEST else f"{text[: LONGEST - 1]}…"
+    return shortened(text, LONGEST)
 
 
 def differs(fact: str, said: Sequence[tuple[Value, str, Place]]) -> Diagnostic:
