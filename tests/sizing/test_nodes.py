@@ -18,9 +18,9 @@ from gpuplan.sizing.decide.tried import tried
 from gpuplan.sizing.evidence.formula import Quantity, evaluate
 from gpuplan.sizing.hardware.devices import whole
 from gpuplan.sizing.hardware.offers import Site
+from gpuplan.sizing.kinds.serving.limit import LimitedReplica
 from gpuplan.sizing.kinds.serving.nodes import divisions
 from gpuplan.sizing.kinds.serving.rivals import kind
-from gpuplan.sizing.kinds.serving.search import LimitedReplica
 from gpuplan.sizing.physics.serving import kernels
 from gpuplan.sizing.physics.serving.replica import Replica
 from tests.support.sizing_cases import offer, site, size, wanted

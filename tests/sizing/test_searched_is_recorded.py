@@ -8,8 +8,8 @@ import pytest
 
 from gpuplan.sizing.candidates.choose import best
 from gpuplan.sizing.decide.tried import tried
+from gpuplan.sizing.kinds.serving.limit import LimitedReplica
 from gpuplan.sizing.kinds.serving.pools import PooledReplica
-from gpuplan.sizing.kinds.serving.search import LimitedReplica
 from gpuplan.sizing.model import shapes
 from tests.sizing.test_evidence_chain import DIVIDED, WHERE, answer
 from tests.sizing.test_interruptions import figures

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import partial
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, TypeVar
 
 from gpuplan.sizing.ask.demand import SERVICES, PoolingDemand, VisionDemand, accepted, asked
 from gpuplan.sizing.candidates.choose import Candidate
@@ -93,15 +93,18 @@ class Evaluated(Protocol):
     def values(self) -> Values: ...
 
 
+E = TypeVar("E", bound=Evaluated)
+
+
 def candidates(
     demand: Batching,
     device: Device,
-    layout: Evaluated,
+    layout: E,
     *,
     slowness: float,
     times: Sheet,
     finish: Sheet,
-) -> Iterator[Candidate]:
+) -> Iterator[Candidate[E]]:
     """Where its memory holds it."""
     used, usable = layout.values["used_bytes"], layout.values["usable_bytes"]
     if used > usable:
@@ -118,13 +121,13 @@ def candidates(
 def _candidate(
     demand: Batching,
     device: Device,
-    layout: Evaluated,
+    layout: E,
     filled: int | None,
     *,
     slowness: float,
     times: Sheet,
     finish: Sheet,
-) -> Candidate:
+) -> Candidate[E]:
     """See `counted`."""
     values = layout.values
     limit = load_limit(demand, times, values, slowness)

@@ -13,6 +13,9 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import field, replace
 from decimal import Decimal
 from functools import cached_property
+from typing import Generic
+
+from typing_extensions import TypeVar
 
 from gpuplan.catalog.model import MigProfile
 from gpuplan.frozen import frozen
@@ -48,15 +51,19 @@ class Merit:
 UNKNOWN_MERIT = Merit()
 
 
+L = TypeVar("L")  # what a kind of workload evaluates of a layout
+L_co = TypeVar("L_co", covariant=True, default=object)
+
+
 @frozen
-class Candidate:
+class Candidate(Generic[L_co]):
     """A layout that was tried. `hours` is how long a run takes; None: it stays. The first of the
     `shortfalls` is its gate, `passed` counts the gates before it. `pool` are the nodes that are
     bought for its pool, without `spares`, those of a run that stand by, and the GPUs that are asked
     of them; None: it is alone there. `pool_spares` stand by for any run of that pool. `parallelism`
-    is that of a served replica; None: its GPUs split each layer. `detail` and `merit` belong to the
-    kind of workload that made it; `again` makes the same layout with so many replicas, where more
-    of them end a run sooner."""
+    is that of a served replica; None: its GPUs split each layer. `detail` is what its kind of
+    workload evaluated, None where it was refused before; `merit` is its kind's too. `again` makes
+    the same layout with so many replicas, where more of them end a run sooner."""
 
     device: Device
     gpus: int
@@ -70,9 +77,15 @@ class Candidate:
     pool: tuple[int, Decimal] | None = None
     pool_spares: int = 0
     parallelism: Parallelism | None = None
-    detail: object = field(default=None, compare=False)
+    detail: L_co | None = field(default=None, compare=False)
     merit: Merit = field(default=UNKNOWN_MERIT, compare=False)
-    again: Callable[[int], Candidate] | None = field(default=None, compare=False)
+    again: Callable[[int], Candidate[L_co]] | None = field(default=None, compare=False)
+
+    @property
+    def evaluated(self) -> L_co:
+        """What its kind of workload evaluated, of one that no gate refused before."""
+        assert self.detail is not None
+        return self.detail
 
     @property
     def feasible(self) -> bool:
@@ -118,7 +131,7 @@ class Candidate:
             return self.replicas
         return self.nodes * (offer.gpus_per_node * device.per_gpu // self.gpus)
 
-    def counting(self, replicas: int) -> Candidate | None:
+    def counting(self, replicas: int) -> Candidate[L_co] | None:
         """The same layout with so many replicas; None where it is not made so."""
         if self.again is None:
             return None

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from typing import Never
 
 from gpuplan.plan.model import Flip, Parallelism, Shortfall
 from gpuplan.sizing.ask.demand import Demand
-from gpuplan.sizing.candidates.choose import Candidate
+from gpuplan.sizing.candidates.choose import Candidate, L
 from gpuplan.sizing.hardware.devices import Device
 from gpuplan.sizing.hardware.measured import gate_of
 
@@ -23,7 +24,7 @@ def refused(
     passed: int,
     flip: Flip | None = None,
     parallelism: Parallelism | None = None,
-) -> Candidate:
+) -> Candidate[Never]:
     """A candidate that stopped at `gate` after `passed` others; its replicas were not reckoned."""
     return Candidate(
         device=device,
@@ -38,8 +39,8 @@ def refused(
 
 
 def stopped(
-    candidate: Candidate, gate: tuple[Shortfall, ...], *, passed: int, flip: Flip | None
-) -> Candidate:
+    candidate: Candidate[L], gate: tuple[Shortfall, ...], *, passed: int, flip: Flip | None
+) -> Candidate[L]:
     """A reckoned candidate that stopped at `gate`; itself where the gate is open."""
     if not gate:
         return candidate

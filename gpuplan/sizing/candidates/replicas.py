@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from typing import TypeVar
+from typing import Never, TypeVar
 
 from gpuplan.plan.model import Basis, Flip, MemoryBudget, Metric, Shortfall
 from gpuplan.plan.times import TIMES, field_of
@@ -19,7 +19,7 @@ from gpuplan.sizing.ask.demand import (
     accepted,
     asked,
 )
-from gpuplan.sizing.candidates.choose import Candidate, Merit, nodes_gate
+from gpuplan.sizing.candidates.choose import Candidate, L, Merit, nodes_gate
 from gpuplan.sizing.candidates.devices import devices
 from gpuplan.sizing.candidates.gates import count_gate, refused, stopped
 from gpuplan.sizing.candidates.settle import Settled
@@ -44,8 +44,8 @@ R = TypeVar("R", bound=Replicated)
 
 
 def on_each(
-    demand: R, site: Site, layouts: Callable[[R, Device], Iterator[Candidate]]
-) -> list[tuple[GpuOffer, list[Candidate]]]:
+    demand: R, site: Site, layouts: Callable[[R, Device], Iterator[Candidate[L]]]
+) -> list[tuple[GpuOffer, list[Candidate[L]]]]:
     """The `layouts` of every device of every offer; one device runs one replica."""
     return [
         (offer, [c for d in devices(demand, offer, site) for c in layouts(demand, d)])
@@ -53,7 +53,9 @@ def on_each(
     ]
 
 
-def and_filled(demand: Demand, made: Callable[[int | None], Candidate]) -> Iterator[Candidate]:
+def and_filled(
+    demand: Demand, made: Callable[[int | None], Candidate[L]]
+) -> Iterator[Candidate[L]]:
     """The candidate with the least replicas; of a batch also that with all that its paid nodes
     hold."""
     least = made(None)
@@ -68,13 +70,13 @@ def and_filled(demand: Demand, made: Callable[[int | None], Candidate]) -> Itera
 def counted(
     demand: Replicated,
     device: Device,
-    layout: object,
+    layout: L,
     values: Values,
     filled: int | None,
     *,
     finish: Sheet,
     served: Callable[[Values], tuple[float, float]],
-) -> Candidate:
+) -> Candidate[L]:
     """With as many replicas as `values` say that are needed, as the override says, or as are
     `filled` in. `finish` gives a batch's `time_to_finish`; `served` a service's room and latency,
     which are its merit."""
@@ -101,7 +103,7 @@ def counted(
     return stopped(candidate, gate, passed=NODES, flip=flip)
 
 
-def too_slow(demand: Demand, device: Device, idle: Values) -> Candidate:
+def too_slow(demand: Demand, device: Device, idle: Values) -> Candidate[Never]:
     """Refused for the objective that an idle replica, as slow as the confidence allows, misses
     most."""
     limits = asked(demand)

@@ -35,7 +35,7 @@ from gpuplan.sizing.hardware.offers import GpuOffer, Site
 from gpuplan.sizing.kinds.images.search import SizedPipeline, load_limit, slowness
 from gpuplan.sizing.kinds.pooling import search as readers
 from gpuplan.sizing.kinds.pooling.search import SizedReader
-from gpuplan.sizing.kinds.serving.search import LimitedReplica
+from gpuplan.sizing.kinds.serving.limit import LimitedReplica
 from gpuplan.sizing.kinds.serving.split import split
 from gpuplan.sizing.kinds.speech import search as transcribers
 from gpuplan.sizing.kinds.speech.search import LimitedTranscriber

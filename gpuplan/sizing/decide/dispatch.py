@@ -4,7 +4,10 @@ kind's."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from typing import Any, Generic, TypeVar
 
+from gpuplan.frozen import frozen
+from gpuplan.plan.model import Alternative
 from gpuplan.sizing.ask.demand import (
     Demand,
     DiffusionDemand,
@@ -16,70 +19,66 @@ from gpuplan.sizing.ask.demand import (
     VisionDemand,
     VisionRunDemand,
 )
-from gpuplan.sizing.candidates.choose import Candidate
+from gpuplan.sizing.candidates.choose import Candidate, L
+from gpuplan.sizing.candidates.settle import Settled
 from gpuplan.sizing.candidates.sized import Sized
-from gpuplan.sizing.hardware.offers import GpuOffer
+from gpuplan.sizing.hardware.offers import GpuOffer, Site
 
-Searcher = Callable[..., Iterable[tuple[GpuOffer, Iterable[Candidate]]]]
-Recorder = Callable[..., Sized]
-
-
-def searcher(demand: Demand) -> Searcher:
-    """Of each offer of a site the candidates: `(demand, site)`."""
-    return _of_kind(demand)[0]
+D = TypeVar("D", bound=Demand)
 
 
-def recorder(demand: Demand) -> Recorder:
-    """What records a winner: `(settled, site, winner, alternatives)`."""
-    return _of_kind(demand)[1]
+@frozen
+class Sizer(Generic[D, L]):
+    """A kind of workload: `search` tries layouts on each offer of a site, and what it evaluated of
+    the one that wins `record` writes down, with its evidence."""
+
+    search: Callable[[D, Site], Iterable[tuple[GpuOffer, Iterable[Candidate[L]]]]]
+    record: Callable[[Settled[D], Site, Candidate[L], tuple[Alternative, ...]], Sized]
 
 
-def _of_kind(demand: Demand) -> tuple[Searcher, Recorder]:
-    searched: Searcher
-    recorded: Recorder
+def sizer(demand: Demand) -> Sizer[Any, Any]:
+    """That of its class: the types of each agree, and are left here."""
     if isinstance(demand, LanguageDemand):
-        searched, recorded = _language(demand)
-    elif isinstance(demand, PoolingDemand):
-        from gpuplan.sizing.kinds.pooling import record as pooled
-        from gpuplan.sizing.kinds.pooling import search as readers
+        return _language(demand)
+    if isinstance(demand, PoolingDemand):
+        from gpuplan.sizing.kinds.pooling import record as pooling_record
+        from gpuplan.sizing.kinds.pooling import search as pooling
 
-        searched, recorded = readers.candidates, pooled.read
-    elif isinstance(demand, SpeechDemand):
-        from gpuplan.sizing.kinds.speech import record as written
-        from gpuplan.sizing.kinds.speech import search as transcribers
+        return Sizer(pooling.candidates, pooling_record.recorded)
+    if isinstance(demand, SpeechDemand):
+        from gpuplan.sizing.kinds.speech import record as speech_record
+        from gpuplan.sizing.kinds.speech import search as speech
 
-        searched, recorded = transcribers.candidates, written.write
-    elif isinstance(demand, VisionDemand):
-        from gpuplan.sizing.kinds.vision import record as looked
-        from gpuplan.sizing.kinds.vision import search as classifiers
+        return Sizer(speech.candidates, speech_record.recorded)
+    if isinstance(demand, VisionDemand):
+        from gpuplan.sizing.kinds.vision import record as vision_record
+        from gpuplan.sizing.kinds.vision import search as vision
 
-        searched, recorded = classifiers.candidates, looked.look
-    elif isinstance(demand, VisionRunDemand):
+        return Sizer(vision.candidates, vision_record.recorded)
+    if isinstance(demand, VisionRunDemand):
         from gpuplan.sizing.kinds.vision import run_record, runs
 
-        searched, recorded = runs.candidates, run_record.learn
-    elif isinstance(demand, DiffusionDemand):
-        from gpuplan.sizing.kinds.images import record as drawn
-        from gpuplan.sizing.kinds.images import search as pipelines
+        return Sizer(runs.candidates, run_record.recorded)
+    if isinstance(demand, DiffusionDemand):
+        from gpuplan.sizing.kinds.images import record as images_record
+        from gpuplan.sizing.kinds.images import search as images
 
-        searched, recorded = pipelines.candidates, drawn.draw
-    elif isinstance(demand, NotebookDemand):
+        return Sizer(images.candidates, images_record.recorded)
+    if isinstance(demand, NotebookDemand):
         from gpuplan.sizing.kinds import notebooks
 
-        searched, recorded = notebooks.candidates, notebooks.open_notebooks
-    else:
-        from gpuplan.sizing.kinds.training import record as trained
-        from gpuplan.sizing.kinds.training import search as layouts
+        return Sizer(notebooks.candidates, notebooks.recorded)
+    from gpuplan.sizing.kinds.training import record as training_record
+    from gpuplan.sizing.kinds.training import search as training
 
-        searched, recorded = layouts.candidates, trained.train
-    return searched, recorded
+    return Sizer(training.candidates, training_record.recorded)
 
 
-def _language(demand: LanguageDemand) -> tuple[Searcher, Recorder]:
+def _language(demand: LanguageDemand) -> Sizer[Any, Any]:
     if isinstance(demand, ServingDemand) and demand.disaggregated:
         from gpuplan.sizing.kinds.serving import pooled, pools
 
-        return pools.candidates, pooled.serve
+        return Sizer(pools.candidates, pooled.recorded)
     from gpuplan.sizing.kinds.serving import record, search
 
-    return search.candidates, record.serve
+    return Sizer(search.candidates, record.recorded)

@@ -21,7 +21,7 @@ from gpuplan.sizing.decide.messages import describe
 from gpuplan.sizing.decide.searched import Search
 from gpuplan.sizing.decide.without import ENGINE_LIMITS, LIMITING, Name, overridden, without
 from gpuplan.sizing.hardware.offers import OtherSite, Site
-from gpuplan.sizing.kinds.serving.search import LimitedReplica
+from gpuplan.sizing.kinds.serving.limit import LimitedReplica
 from gpuplan.sizing.kinds.training import layouts
 from gpuplan.sizing.kinds.training.judge import SizedRun
 from gpuplan.units import format_apart, format_quantity, format_seconds, format_usd, plural

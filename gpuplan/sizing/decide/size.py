@@ -13,7 +13,7 @@ from gpuplan.sizing.candidates.choose import Candidate
 from gpuplan.sizing.candidates.devices import named
 from gpuplan.sizing.candidates.settle import Settled
 from gpuplan.sizing.candidates.sized import Sized
-from gpuplan.sizing.decide.dispatch import recorder
+from gpuplan.sizing.decide.dispatch import sizer
 from gpuplan.sizing.decide.searched import Search
 from gpuplan.sizing.decide.tried import searched
 from gpuplan.sizing.decide.unforced import unforced
@@ -43,7 +43,7 @@ def finish(
     """The workload as `winner` runs it, with its evidence; or the overrides that cannot work."""
     demand = search.demand
     settled = Settled(demand, unforced(demand, site))
-    sized = recorder(demand)(settled, site, winner, alternatives)
+    sized = sizer(demand).record(settled, site, winner, alternatives)
     errors = tuple(d for d in sized.diagnostics if d.severity is Severity.ERROR)
     if errors or not isinstance(demand, SERVICES):
         return errors or sized

@@ -8,7 +8,7 @@ from dataclasses import replace
 from gpuplan.sizing.ask.demand import Demand, VisionDemand, VisionRunDemand
 from gpuplan.sizing.candidates.builds import barred
 from gpuplan.sizing.candidates.choose import Candidate
-from gpuplan.sizing.decide.dispatch import searcher
+from gpuplan.sizing.decide.dispatch import sizer
 from gpuplan.sizing.decide.searched import Search
 from gpuplan.sizing.hardware.devices import Device
 from gpuplan.sizing.hardware.offers import GpuOffer, Site
@@ -35,7 +35,7 @@ def tried(demand: Demand, site: Site) -> tuple[tuple[GpuOffer, tuple[Candidate, 
         id(o): (c,) for o in alike.values() if (c := barred(demand, o, site))
     }
     left = tuple(o for o in alike.values() if id(o) not in groups)
-    by_offer = searcher(demand)(demand, replace(site, gpus=left)) if left else ()
+    by_offer = sizer(demand).search(demand, replace(site, gpus=left)) if left else ()
     groups |= {id(offer): tuple(group) for offer, group in by_offer}
     return tuple(
         (o, groups[id(base)] if o is base else _inside(o, base, groups[id(base)]))

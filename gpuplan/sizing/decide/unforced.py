@@ -32,7 +32,7 @@ def unforced(demand: Demand, site: Site) -> Unforced:
 def _engine_limits(layout: object) -> tuple[float | None, float | None]:
     """Places and tokens of a step as the engine of a served layout is told; None where it is told
     none, or its record derives them."""
-    from gpuplan.sizing.kinds.serving.search import LimitedReplica
+    from gpuplan.sizing.kinds.serving.limit import LimitedReplica
     from gpuplan.sizing.kinds.speech.search import LimitedTranscriber
     from gpuplan.sizing.kinds.vision.search import SizedClassifier
 

@@ -22,7 +22,7 @@ HOME = constant(50 * GIB / 1.1, "B", "files, packages and small data sets of one
 _USERS = Formula("users", "1", "one environment a user")
 
 
-def candidates(demand: NotebookDemand, site: Site) -> list[tuple[GpuOffer, list[Candidate]]]:
+def candidates(demand: NotebookDemand, site: Site) -> list[tuple[GpuOffer, list[Candidate[float]]]]:
     """Every device of every offer that has the memory."""
     return [
         (offer, [_candidate(demand, d) for d in devices(demand, offer, site)])
@@ -30,7 +30,7 @@ def candidates(demand: NotebookDemand, site: Site) -> list[tuple[GpuOffer, list[
     ]
 
 
-def _candidate(demand: NotebookDemand, device: Device) -> Candidate:
+def _candidate(demand: NotebookDemand, device: Device) -> Candidate[float]:
     needed, users = demand.gpu_memory.value, demand.users.value
     capacity = device.memory_bytes.value
     if capacity < needed:
@@ -43,10 +43,10 @@ def _candidate(demand: NotebookDemand, device: Device) -> Candidate:
     return stopped(candidate, short, passed=NODES, flip=few)
 
 
-def open_notebooks(
+def recorded(
     settled: Settled[NotebookDemand],
     site: Site,
-    candidate: Candidate,
+    candidate: Candidate[float],
     alternatives: tuple[Alternative, ...],
 ) -> Sized:
     ledger, device, demand = settled.ledger, candidate.device, settled.demand

@@ -46,14 +46,13 @@ from gpuplan.sizing.physics.images.sizes import SIZES
 _QUEUED = "solved: each of ten sizes after the wait of an M/G/1 queue, exponential tail"
 
 
-def draw(
+def recorded(
     settled: Settled[DiffusionDemand],
     site: Site,
-    candidate: Candidate,
+    candidate: Candidate[SizedPipeline],
     alternatives: tuple[Alternative, ...],
 ) -> Sized:
-    layout = candidate.detail
-    assert isinstance(layout, SizedPipeline)
+    layout = candidate.evaluated
     ledger, demand = settled.ledger, settled.demand
     scope = _record(settled, candidate, layout)
     scope = _record_replicas(settled, candidate, layout, scope)
@@ -106,7 +105,7 @@ def draw(
 
 
 def _record(
-    settled: Settled[DiffusionDemand], candidate: Candidate, layout: SizedPipeline
+    settled: Settled[DiffusionDemand], candidate: Candidate[SizedPipeline], layout: SizedPipeline
 ) -> Scope:
     """The pipeline at its batch."""
     demand = settled.demand
@@ -131,7 +130,10 @@ def _record(
 
 
 def _record_replicas(
-    settled: Settled[DiffusionDemand], candidate: Candidate, layout: SizedPipeline, scope: Scope
+    settled: Settled[DiffusionDemand],
+    candidate: Candidate[SizedPipeline],
+    layout: SizedPipeline,
+    scope: Scope,
 ) -> Scope:
     ledger, demand = settled.ledger, settled.demand
     if isinstance(demand, ImageServiceDemand):

@@ -52,7 +52,9 @@ class SizedPipeline:
     values: dict[str, float]
 
 
-def candidates(demand: DiffusionDemand, site: Site) -> list[tuple[GpuOffer, list[Candidate]]]:
+def candidates(
+    demand: DiffusionDemand, site: Site
+) -> list[tuple[GpuOffer, list[Candidate[SizedPipeline]]]]:
     """Every device of every offer."""
     return on_each(demand, site, _layouts)
 
@@ -85,7 +87,7 @@ def _runtime(demand: DiffusionDemand, device: Device) -> Runtime:
     return Runtime(device=device, precision=demand.precision, engine=demand.engine.name)
 
 
-def _layouts(demand: DiffusionDemand, device: Device) -> Iterator[Candidate]:
+def _layouts(demand: DiffusionDemand, device: Device) -> Iterator[Candidate[SizedPipeline]]:
     gpu, precision = device.gpu, demand.precision
     gate = unsupported(gpu, precision) or unmeasured(demand.model.denoiser, gpu, precision)
     if gate:
@@ -143,7 +145,7 @@ def load_limit(demand: DiffusionDemand, layout: SizedPipeline) -> float:
 
 def _candidate(
     demand: DiffusionDemand, device: Device, layout: SizedPipeline, filled: int | None
-) -> Candidate:
+) -> Candidate[SizedPipeline]:
     slow, limit = slowness(demand, layout), load_limit(demand, layout)
     if limit <= 0:
         idle = latencies(demand, layout.values, IDLE)

@@ -26,14 +26,13 @@ _PLACES = sheet("""
 """)
 
 
-def read(
+def recorded(
     settled: Settled[PoolingDemand],
     site: Site,
-    candidate: Candidate,
+    candidate: Candidate[SizedReader],
     alternatives: tuple[Alternative, ...],
 ) -> Sized:
-    layout = candidate.detail
-    assert isinstance(layout, SizedReader)
+    layout = candidate.evaluated
     ledger, demand = settled.ledger, settled.demand
     reader = replica(demand, candidate.device)
     scope = _record_reader(settled, reader)

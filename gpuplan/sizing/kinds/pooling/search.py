@@ -30,7 +30,9 @@ class SizedReader:
     values: dict[str, float]
 
 
-def candidates(demand: PoolingDemand, site: Site) -> list[tuple[GpuOffer, list[Candidate]]]:
+def candidates(
+    demand: PoolingDemand, site: Site
+) -> list[tuple[GpuOffer, list[Candidate[SizedReader]]]]:
     """Every device of every offer."""
     return on_each(demand, site, _layouts)
 
@@ -69,7 +71,7 @@ def no_program(engine: str, gpu: Gpu) -> tuple[Shortfall, ...]:
     )
 
 
-def _layouts(demand: PoolingDemand, device: Device) -> Iterator[Candidate]:
+def _layouts(demand: PoolingDemand, device: Device) -> Iterator[Candidate[SizedReader]]:
     gpu = device.gpu
     gate = no_program(demand.engine.name, gpu)
     gate = gate or unsupported(gpu, demand.precision, demand.engine.name) or unmeasured(gpu)

@@ -3,6 +3,7 @@ it."""
 
 from __future__ import annotations
 
+from gpuplan.frozen import frozen
 from gpuplan.plan.model import Flip, Shortfall
 from gpuplan.plan.times import field_of
 from gpuplan.sizing.evidence.formula import canonical
@@ -15,6 +16,19 @@ ALONE = 2 * PART  # so few on average do without a second place, where an overri
 IDLE = 16  # replicas that a service may have above the requests that run at once, a judgement
 
 Gate = tuple[tuple[Shortfall, ...], Flip | None]
+
+
+@frozen
+class LimitedReplica:
+    """A replica and the most sequences at which it meets every objective: those of one of its ranks
+    (a stage of its pipeline, a group of its data-parallel attention), and of all."""
+
+    replica: Replica
+    limit: float
+
+    @property
+    def sequences(self) -> float:
+        return self.limit * self.replica.service.division.ranks
 
 
 def holds(replica: Replica, sequences: float) -> bool:

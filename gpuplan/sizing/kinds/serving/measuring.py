@@ -12,8 +12,8 @@ from gpuplan.sizing.ask.demand import ServingDemand
 from gpuplan.sizing.candidates.choose import Candidate
 from gpuplan.sizing.evidence.formula import Ledger, Quantity, canonical, constant
 from gpuplan.sizing.evidence.sheet import sheet
-from gpuplan.sizing.kinds.serving.limit import largest
-from gpuplan.sizing.kinds.serving.search import LimitedReplica, counted
+from gpuplan.sizing.kinds.serving.limit import LimitedReplica, largest
+from gpuplan.sizing.kinds.serving.search import counted
 from gpuplan.sizing.physics.serving.replica import Replica
 from gpuplan.sizing.physics.serving.service import Start
 

@@ -18,8 +18,7 @@ from gpuplan.sizing.evidence.formula import Quantity
 from gpuplan.sizing.hardware.devices import Device, fabric_rate, quantity
 from gpuplan.sizing.hardware.domains import in_domain
 from gpuplan.sizing.hardware.offers import Site
-from gpuplan.sizing.kinds.serving.limit import gate
-from gpuplan.sizing.physics.serving.replica import Replica
+from gpuplan.sizing.kinds.serving.limit import LimitedReplica, gate
 from gpuplan.sizing.physics.serving.service import Division
 from gpuplan.targets import TARGETS
 from gpuplan.vendors import vendor_of
@@ -98,11 +97,10 @@ def _short(candidate: Candidate) -> bool:
     if not candidate.feasible:
         whole = 2 * candidate.gpus > candidate.device.offer.gpus_per_node
         return whole and candidate.shortfalls[0].resource in (*MEMORY, "gpus_per_node")
-    detail = candidate.detail
-    replica, limit = getattr(detail, "replica", None), getattr(detail, "limit", 0.0)
-    if candidate.nodes < 2 or not isinstance(replica, Replica):
+    layout = candidate.detail
+    if candidate.nodes < 2 or not isinstance(layout, LimitedReplica):
         return False
-    shortfalls, _ = gate(replica, limit + 1)
+    shortfalls, _ = gate(layout.replica, layout.limit + 1)
     return bool(shortfalls) and shortfalls[0].resource in MEMORY
 
 

@@ -66,14 +66,13 @@ _AT_PEAK = sheet("""
 _PACE = "{}: s = token_seconds  # of every answer: how full a replica is by chance is left out"
 
 
-def serve(
+def recorded(
     settled: Settled[ServingDemand],
     site: Site,
-    candidate: Candidate,
+    candidate: Candidate[PooledReplica],
     alternatives: tuple[Alternative, ...],
 ) -> Sized:
-    layout = candidate.detail
-    assert isinstance(layout, PooledReplica)
+    layout = candidate.evaluated
     assert site.fabric is not None
     demand, ledger, overrides = settled.demand, settled.ledger, settled.demand.overrides
     size = settled.choice(

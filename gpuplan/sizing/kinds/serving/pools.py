@@ -21,7 +21,7 @@ from gpuplan.sizing.evidence.formula import canonical
 from gpuplan.sizing.hardware.devices import Device, fabric_rate
 from gpuplan.sizing.hardware.offers import GpuOffer, Site
 from gpuplan.sizing.kinds.serving.halves import Decoder, decoders, halves, soonest
-from gpuplan.sizing.kinds.serving.limit import first_gate, holds
+from gpuplan.sizing.kinds.serving.limit import LimitedReplica, first_gate, holds
 from gpuplan.sizing.kinds.serving.pairs import Pair
 from gpuplan.sizing.kinds.serving.search import (
     LAYOUT,
@@ -29,7 +29,6 @@ from gpuplan.sizing.kinds.serving.search import (
     NODES,
     OBJECTIVE,
     PRECISION,
-    LimitedReplica,
     inside,
     layout_gate,
     precision_gate,
@@ -49,7 +48,9 @@ class PooledReplica(LimitedReplica):
     sent: float
 
 
-def candidates(demand: ServingDemand, site: Site) -> list[tuple[GpuOffer, list[Candidate]]]:
+def candidates(
+    demand: ServingDemand, site: Site
+) -> list[tuple[GpuOffer, list[Candidate[PooledReplica]]]]:
     """Every whole GPU and tensor-parallel size of every offer."""
     return [
         (offer, [c for d in devices(demand, offer, site) for c in _sizes(demand, d, site)])
@@ -57,7 +58,7 @@ def candidates(demand: ServingDemand, site: Site) -> list[tuple[GpuOffer, list[C
     ]
 
 
-def _sizes(demand: ServingDemand, device: Device, site: Site) -> Iterator[Candidate]:
+def _sizes(demand: ServingDemand, device: Device, site: Site) -> Iterator[Candidate[PooledReplica]]:
     if device.partition is not None:
         return
     gate = precision_gate(demand, device)
@@ -69,7 +70,9 @@ def _sizes(demand: ServingDemand, device: Device, site: Site) -> Iterator[Candid
         yield _candidate(demand, device, gpus, sent)
 
 
-def _candidate(demand: ServingDemand, device: Device, gpus: int, sent: float) -> Candidate:
+def _candidate(
+    demand: ServingDemand, device: Device, gpus: int, sent: float
+) -> Candidate[PooledReplica]:
     division = inside(demand, gpus)
     if gate := layout_gate(demand, device, division):
         return refused(demand, device, gpus, gate, passed=LAYOUT, parallelism=division.parallelism)

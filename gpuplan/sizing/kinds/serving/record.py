@@ -23,10 +23,10 @@ from gpuplan.sizing.hardware.domains import in_domain
 from gpuplan.sizing.hardware.offers import Site
 from gpuplan.sizing.kinds.batches import batch_volumes
 from gpuplan.sizing.kinds.serving import experts, needs
-from gpuplan.sizing.kinds.serving.limit import gate
+from gpuplan.sizing.kinds.serving.limit import LimitedReplica, gate
 from gpuplan.sizing.kinds.serving.load import CAPACITY, CONCURRENCY, FINISH, REPLICAS, arriving
 from gpuplan.sizing.kinds.serving.measuring import record_measuring
-from gpuplan.sizing.kinds.serving.search import LimitedReplica, expected, service
+from gpuplan.sizing.kinds.serving.search import expected, service
 from gpuplan.sizing.memory.serving import memory_metric
 from gpuplan.sizing.model.checkpoints import published_bytes
 from gpuplan.sizing.physics.serving.replica import Replica
@@ -48,14 +48,13 @@ _TOKENS = sheet("""
 """)
 
 
-def serve(
+def recorded(
     settled: Settled[LanguageDemand],
     site: Site,
-    candidate: Candidate,
+    candidate: Candidate[LimitedReplica],
     alternatives: tuple[Alternative, ...],
 ) -> Sized:
-    layout = candidate.detail
-    assert isinstance(layout, LimitedReplica)
+    layout = candidate.evaluated
     demand, ledger = settled.demand, settled.ledger
     overrides = demand.overrides
     division = layout.replica.service.division
@@ -166,7 +165,10 @@ def _of_all_stages(
 
 
 def _record_replicas(
-    settled: Settled[LanguageDemand], candidate: Candidate, scope: Scope, at_limit: Scope
+    settled: Settled[LanguageDemand],
+    candidate: Candidate[LimitedReplica],
+    scope: Scope,
+    at_limit: Scope,
 ) -> Scope:
     """Replicas from what must be served, and what they then serve, each at its limit."""
     ledger = settled.ledger

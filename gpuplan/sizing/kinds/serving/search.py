@@ -6,7 +6,6 @@ import math
 from collections.abc import Iterator
 from dataclasses import replace
 
-from gpuplan.frozen import frozen
 from gpuplan.plan.model import Shortfall
 from gpuplan.sizing.ask.demand import BatchDemand, LanguageDemand, ServingDemand
 from gpuplan.sizing.ask.parts import Objectives
@@ -22,7 +21,7 @@ from gpuplan.sizing.hardware.devices import Device
 from gpuplan.sizing.hardware.efficiency import unmeasured, unsupported
 from gpuplan.sizing.hardware.offers import GpuOffer, Site
 from gpuplan.sizing.kinds.serving import experts, nodes
-from gpuplan.sizing.kinds.serving.limit import PART, first_gate, kept_apart, largest
+from gpuplan.sizing.kinds.serving.limit import PART, LimitedReplica, first_gate, kept_apart, largest
 from gpuplan.sizing.kinds.serving.load import FINISH, OFFERED, REPLICAS, arriving
 from gpuplan.sizing.memory.engines import step_tokens
 from gpuplan.sizing.physics.serving.replica import Replica
@@ -41,20 +40,9 @@ NEARLY = 0.01  # of its limit; as finely the number of sequences is found for a 
 _PASSED = {"gpu_memory": MEMORY, "kv_cache": CACHE}
 
 
-@frozen
-class LimitedReplica:
-    """A replica and the most sequences at which it meets every objective: those of one of its ranks
-    (a stage of its pipeline, a group of its data-parallel attention), and of all."""
-
-    replica: Replica
-    limit: float
-
-    @property
-    def sequences(self) -> float:
-        return self.limit * self.replica.service.division.ranks
-
-
-def candidates(demand: LanguageDemand, site: Site) -> list[tuple[GpuOffer, list[Candidate]]]:
+def candidates(
+    demand: LanguageDemand, site: Site
+) -> list[tuple[GpuOffer, list[Candidate[LimitedReplica]]]]:
     """Every device and tensor-parallel size of every offer, and replicas over nodes where memory
     limits those inside one."""
     return [
@@ -183,7 +171,9 @@ def inside(demand: LanguageDemand, gpus: int) -> Division:
     return Division(tensor_parallel_size=gpus, pipeline_stages=demand.overrides.stages)
 
 
-def _layouts(demand: LanguageDemand, device: Device, site: Site) -> Iterator[Candidate]:
+def _layouts(
+    demand: LanguageDemand, device: Device, site: Site
+) -> Iterator[Candidate[LimitedReplica]]:
     if gate := precision_gate(demand, device):
         yield refused(demand, device, 1, gate, passed=PRECISION)
         return
@@ -203,7 +193,7 @@ def _layouts(demand: LanguageDemand, device: Device, site: Site) -> Iterator[Can
 
 def _over_nodes(
     demand: LanguageDemand, device: Device, site: Site, most: int
-) -> Iterator[Candidate]:
+) -> Iterator[Candidate[LimitedReplica]]:
     """Replicas on more and more nodes, until more of them are no cheaper."""
     cheapest, networked = math.inf, site.fabric is not None
     for count in range(2, most + 1):
@@ -229,11 +219,13 @@ def sizes(demand: LanguageDemand, device: Device) -> list[int]:
     return [n for n in powers if not nodes.uneven(demand.model, n)]
 
 
-def _candidates(demand: LanguageDemand, device: Device, division: Division) -> Iterator[Candidate]:
+def _candidates(
+    demand: LanguageDemand, device: Device, division: Division
+) -> Iterator[Candidate[LimitedReplica]]:
     """The layout with the least replicas; of a batch also with all that its paid nodes hold."""
     least = _candidate(demand, device, division)
     layout = least.detail
-    if not isinstance(layout, LimitedReplica):
+    if layout is None:
         yield least
         return
     yield from and_filled(
@@ -243,7 +235,7 @@ def _candidates(demand: LanguageDemand, device: Device, division: Division) -> I
 
 def _candidate(
     demand: LanguageDemand, device: Device, division: Division, rate: Quantity | None = None
-) -> Candidate:
+) -> Candidate[LimitedReplica]:
     of_all, layout = division.gpus, division.parallelism
     if gate := layout_gate(demand, device, division):
         return refused(demand, device, of_all, gate, passed=LAYOUT, parallelism=layout)
@@ -288,7 +280,7 @@ def _nodes_too_small(memory: Shortfall, room: int) -> Shortfall:
 
 def counted(
     demand: LanguageDemand, device: Device, layout: LimitedReplica, filled: int | None = None
-) -> Candidate:
+) -> Candidate[LimitedReplica]:
     """As many replicas as the load takes, as the override says, or as are `filled` in."""
     replica, hours = layout.replica, None
     seconds = replica.times(layout.limit)["request_seconds"]

@@ -30,14 +30,13 @@ _STEP = sheet("""
 """)
 
 
-def write(
+def recorded(
     settled: Settled[SpeechDemand],
     site: Site,
-    candidate: Candidate,
+    candidate: Candidate[LimitedTranscriber],
     alternatives: tuple[Alternative, ...],
 ) -> Sized:
-    layout = candidate.detail
-    assert isinstance(layout, LimitedTranscriber)
+    layout = candidate.evaluated
     ledger, demand = settled.ledger, settled.demand
     one = replica(demand, candidate.device)
     base = one.record(ledger)

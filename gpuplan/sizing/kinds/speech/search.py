@@ -44,7 +44,9 @@ class LimitedTranscriber:
     rate: float
 
 
-def candidates(demand: SpeechDemand, site: Site) -> list[tuple[GpuOffer, list[Candidate]]]:
+def candidates(
+    demand: SpeechDemand, site: Site
+) -> list[tuple[GpuOffer, list[Candidate[LimitedTranscriber]]]]:
     """Every device of every offer."""
     return on_each(demand, site, _layouts)
 
@@ -87,7 +89,7 @@ def most(met: Callable[[float], bool], places: float) -> float:
     return low
 
 
-def _layouts(demand: SpeechDemand, device: Device) -> Iterator[Candidate]:
+def _layouts(demand: SpeechDemand, device: Device) -> Iterator[Candidate[LimitedTranscriber]]:
     gate = unsupported(device.gpu, demand.precision) or unmeasured(device.gpu)
     if gate:
         yield refused(demand, device, 1, gate, passed=PRECISION)
@@ -133,7 +135,7 @@ def times_of(one: Transcriber, places: float) -> Callable[[float], dict[str, flo
 
 def _candidate(
     demand: SpeechDemand, device: Device, layout: LimitedTranscriber, filled: int | None
-) -> Candidate:
+) -> Candidate[LimitedTranscriber]:
     sheet, inputs = needed(demand)
     values = layout.values | floats(inputs)
     values |= {"slowness": slowness(demand, layout.transcriber), "limit_rate": layout.rate}

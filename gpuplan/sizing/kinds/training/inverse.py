@@ -36,7 +36,7 @@ def frontier(demand: TrainingDemand, site: Site) -> tuple[Runs, ...]:
     soonest first; where nothing has a price, in time and GPUs."""
     feasible = [c for r in runs_on(demand, site) for c in r if c.feasible]
     priced = [c for c in feasible if c.usd_per_hour is not None] or feasible
-    kept, least = list[Candidate](), math.inf
+    kept, least = list[Candidate[SizedRun]](), math.inf
     for candidate in sorted(priced, key=lambda c: (assured(demand, c), _spent(c))):
         if _spent(candidate) < least:
             least = _spent(candidate)
@@ -56,7 +56,7 @@ def frontier(demand: TrainingDemand, site: Site) -> tuple[Runs, ...]:
     )
 
 
-def runs_on(demand: TrainingDemand, site: Site) -> list[list[Candidate]]:
+def runs_on(demand: TrainingDemand, site: Site) -> list[list[Candidate[SizedRun]]]:
     """Of each kind of node, all numbers of GPUs that there are, or of nodes that may be bought."""
     by_offer = []
     for offer in _offers(demand, site):
@@ -65,7 +65,7 @@ def runs_on(demand: TrainingDemand, site: Site) -> list[list[Candidate]]:
     return by_offer
 
 
-def _spent(candidate: Candidate) -> float:
+def _spent(candidate: Candidate[SizedRun]) -> float:
     hourly = candidate.usd_per_hour
     return _seconds(candidate) * float(candidate.gpus if hourly is None else hourly)
 
@@ -102,7 +102,7 @@ def _on(
     candidates = unlimited(demand, site, offer)
     holding = [c for c in candidates if c.feasible]
     here = [c for c in holding if most is None or c.nodes <= most]
-    picked: list[tuple[RunPurpose, Candidate | None]] = [
+    picked: list[tuple[RunPurpose, Candidate[SizedRun] | None]] = [
         ("fastest", min(here, key=_seconds, default=None) if most is not None else None),
         ("cheapest", min(holding, key=lambda c: (_spent(c), _seconds(c)), default=None)),
     ]
@@ -125,7 +125,7 @@ def _on(
     )
 
 
-def unlimited(demand: TrainingDemand, site: Site, offer: GpuOffer) -> list[Candidate]:
+def unlimited(demand: TrainingDemand, site: Site, offer: GpuOffer) -> list[Candidate[SizedRun]]:
     """Every number of GPUs of its type, whatever the time and the nodes that there are."""
     free = replace(demand, limit=TimeLimit(), tokens_per_second=None)
     more, joined = whole(replace(offer, node_count=None)), offer.nvlink_nodes
@@ -137,19 +137,17 @@ def unlimited(demand: TrainingDemand, site: Site, offer: GpuOffer) -> list[Candi
     return near + [c for c in candidates if _held(c) > joined]
 
 
-def _held(candidate: Candidate) -> int:
+def _held(candidate: Candidate[SizedRun]) -> int:
     return candidate.nodes + candidate.spares
 
 
-def _seconds(candidate: Candidate) -> float:
-    assert isinstance(candidate.detail, SizedRun)
-    return candidate.detail.values["time_to_finish"]
+def _seconds(candidate: Candidate[SizedRun]) -> float:
+    return candidate.evaluated.values["time_to_finish"]
 
 
-def assured(demand: TrainingDemand, candidate: Candidate) -> float:
+def assured(demand: TrainingDemand, candidate: Candidate[SizedRun]) -> float:
     """Seconds that the run does not exceed with the wanted confidence."""
-    layout = candidate.detail
-    assert isinstance(layout, SizedRun)
+    layout = candidate.evaluated
     return _seconds(candidate) * at_confidence(layout.factors, demand.confidence.value)
 
 
@@ -169,11 +167,10 @@ def fewest_nodes(demand: TrainingDemand, site: Site, offer: GpuOffer) -> int | N
 def _run(
     demand: TrainingDemand,
     purpose: RunPurpose,
-    candidate: Candidate,
+    candidate: Candidate[SizedRun],
     budget: float | None,
 ) -> Run:
-    layout = candidate.detail
-    assert isinstance(layout, SizedRun)
+    layout = candidate.evaluated
     division, values = layout.run.division, layout.values
     seconds, hourly = _seconds(candidate), candidate.usd_per_hour
     usd = None if hourly is None else (hourly * Decimal(repr(seconds)) / 3600).quantize(CENT)

@@ -60,7 +60,9 @@ def method(demand: TrainingDemand) -> Method:
     )
 
 
-def judged(demand: TrainingDemand, site: Site, device: Device, layout: SizedRun) -> Candidate:
+def judged(
+    demand: TrainingDemand, site: Site, device: Device, layout: SizedRun
+) -> Candidate[SizedRun]:
     """The candidate, or its first gate after memory."""
     seconds = layout.values["time_to_finish"]
     candidate = Candidate(
@@ -84,7 +86,7 @@ def judged(demand: TrainingDemand, site: Site, device: Device, layout: SizedRun)
 
 
 def _storage_gate(
-    demand: TrainingDemand, site: Site, candidate: Candidate
+    demand: TrainingDemand, site: Site, candidate: Candidate[SizedRun]
 ) -> tuple[tuple[Shortfall, ...], Flip | None]:
     """The dataset's rate against what the nodes read."""
     read, storage = demand.dataset.rate, site.storage_bytes_per_s

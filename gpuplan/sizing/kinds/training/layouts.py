@@ -39,11 +39,10 @@ def kind(division: Division) -> str:
     )
 
 
-def rivals(demand: TrainingDemand, site: Site, chosen: Candidate) -> tuple[Layout, ...]:
+def rivals(demand: TrainingDemand, site: Site, chosen: Candidate[SizedRun]) -> tuple[Layout, ...]:
     """The fastest of each other kind on as many GPUs, or the one that lacks least memory; none of
     runs whose engine divides no model."""
-    own = chosen.detail
-    assert isinstance(own, SizedRun)
+    own = chosen.evaluated
     engine = own.run.prepared.subject.framework
     if engine not in parallel.ENGINES:
         return ()
@@ -79,11 +78,12 @@ def _layout(name: str, made: SizedRun) -> Layout:
     )
 
 
-def in_eight_bits(demand: TrainingDemand, site: Site, chosen: Candidate) -> SizedRun | None:
+def in_eight_bits(
+    demand: TrainingDemand, site: Site, chosen: Candidate[SizedRun]
+) -> SizedRun | None:
     """The fastest layout on the same GPUs with products of 8 bits, of a run in bf16 whose engine
     divides models; None where it has none, or the GPUs do not compute so."""
-    own = chosen.detail
-    assert isinstance(own, SizedRun)
+    own = chosen.evaluated
     engine = own.run.prepared.subject.framework
     if engine not in parallel.ENGINES or demand.precision != "bf16":
         return None

@@ -80,7 +80,7 @@ class Rows:
 
 def candidates(
     demand: TrainingDemand, site: Site, device: Device, engine: Engine, patience: float
-) -> Iterator[Candidate]:
+) -> Iterator[Candidate[SizedRun]]:
     """The fastest layout of each number of GPUs on which more of them are faster: until `patience`
     more in a row are much dearer than the cheapest."""
     tables = list(evaluated(demand, site, device, engine.name))
@@ -262,12 +262,12 @@ def corrected(
 
 def _candidate(
     demand: TrainingDemand, site: Site, device: Device, tables: list[Rows], gpus: int
-) -> Candidate:
+) -> Candidate[SizedRun]:
     runs = corrected(demand, site, device, tables, gpus)
     return judged(demand, site, device, min(runs, key=lambda x: x.values["step_seconds"]))
 
 
-def _too_large(demand: TrainingDemand, device: Device, tables: list[Rows]) -> Candidate:
+def _too_large(demand: TrainingDemand, device: Device, tables: list[Rows]) -> Candidate[SizedRun]:
     """The layout that lacks least memory."""
     import numpy as np
 

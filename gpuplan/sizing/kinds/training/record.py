@@ -50,14 +50,13 @@ _WHOLE_COST = sheet("""
 """)
 
 
-def train(
+def recorded(
     settled: Settled[TrainingDemand],
     site: Site,
-    candidate: Candidate,
+    candidate: Candidate[SizedRun],
     alternatives: tuple[Alternative, ...],
 ) -> Sized:
-    layout = candidate.detail
-    assert isinstance(layout, SizedRun)
+    layout = candidate.evaluated
     demand = settled.demand
     scope = _record(settled, site, candidate, layout)
     cost = record_cost(settled, candidate, constant(1, "1", "one run"), scope["gpus"])
@@ -118,7 +117,11 @@ def _prices(
 
 
 def _interruption(
-    settled: Settled[TrainingDemand], site: Site, candidate: Candidate, cost: Cost, scope: Scope
+    settled: Settled[TrainingDemand],
+    site: Site,
+    candidate: Candidate[SizedRun],
+    cost: Cost,
+    scope: Scope,
 ) -> Interruption | None:
     """The whole run waits for any of its nodes."""
     demand = settled.demand
@@ -136,7 +139,7 @@ def _interruption(
 
 
 def _record(
-    settled: Settled[TrainingDemand], site: Site, candidate: Candidate, layout: SizedRun
+    settled: Settled[TrainingDemand], site: Site, candidate: Candidate[SizedRun], layout: SizedRun
 ) -> Scope:
     ledger, demand, run = settled.ledger, settled.demand, layout.run
     scope = run.prepared.shape.record(ledger, run.scope)
@@ -222,7 +225,7 @@ def bound_by(layout: SizedRun) -> str:
 
 
 def _volumes(
-    settled: Settled[TrainingDemand], site: Site, scope: Scope, candidate: Candidate
+    settled: Settled[TrainingDemand], site: Site, scope: Scope, candidate: Candidate[SizedRun]
 ) -> tuple[tuple[Volume, ...], Scope]:
     """The volumes, and `scope` with what lies there."""
     ledger, demand, shared = settled.ledger, settled.demand, candidate.nodes > 1
@@ -269,7 +272,7 @@ def _volumes(
     return tuple(volumes), scope | more
 
 
-def _nodes(candidate: Candidate) -> Quantity:
+def _nodes(candidate: Candidate[SizedRun]) -> Quantity:
     return Quantity(float(candidate.nodes), "1", "choice: nodes of the run")
 
 

@@ -40,7 +40,9 @@ MOST_MICRO_BATCH = 64
 PATIENCE = 2
 
 
-def candidates(demand: TrainingDemand, site: Site) -> list[tuple[GpuOffer, list[Candidate]]]:
+def candidates(
+    demand: TrainingDemand, site: Site
+) -> list[tuple[GpuOffer, list[Candidate[SizedRun]]]]:
     """Of every offer, what the engines that may run it make of every number of GPUs."""
     groups = [(offer, list(_tried(demand, site, whole(offer)))) for offer in site.gpus]
     if any(c.feasible and not _unstarted(demand, c) for _, group in groups for c in group):
@@ -48,20 +50,20 @@ def candidates(demand: TrainingDemand, site: Site) -> list[tuple[GpuOffer, list[
     return groups
 
 
-def _unstarted(demand: TrainingDemand, candidate: Candidate) -> bool:
+def _unstarted(demand: TrainingDemand, candidate: Candidate[SizedRun]) -> bool:
     """Whether its engine has no start for the model."""
-    run = candidate.detail
-    return isinstance(run, SizedRun) and run.run.prepared.subject.framework in demand.unstarted
+    layout = candidate.detail
+    return layout is not None and layout.run.prepared.subject.framework in demand.unstarted
 
 
-def every(demand: TrainingDemand, site: Site, device: Device) -> Iterator[Candidate]:
+def every(demand: TrainingDemand, site: Site, device: Device) -> Iterator[Candidate[SizedRun]]:
     """Of every number of GPUs, however much dearer more of them are."""
     return _tried(demand, site, device, patience=math.inf)
 
 
 def _tried(
     demand: TrainingDemand, site: Site, device: Device, patience: float = PATIENCE
-) -> Iterator[Candidate]:
+) -> Iterator[Candidate[SizedRun]]:
     gate = unsupported(device.gpu, demand.precision) or unmeasured(device.gpu)
     if gate:
         yield refused(demand, device, 1, gate, passed=PRECISION)
@@ -72,7 +74,7 @@ def _tried(
         yield from parallel.candidates(demand, site, device, engine, patience)
 
 
-def _counts(demand: TrainingDemand, site: Site, device: Device) -> Iterator[Candidate]:
+def _counts(demand: TrainingDemand, site: Site, device: Device) -> Iterator[Candidate[SizedRun]]:
     """Every number of GPUs that divides the global batch, each a rank of data parallelism. All of
     them: more GPUs may store what fewer compute again, so that a dearer number lies between two
     cheaper ones."""
@@ -93,7 +95,9 @@ def _counts(demand: TrainingDemand, site: Site, device: Device) -> Iterator[Cand
             yield _candidate(demand, site, device, count)
 
 
-def _candidate(demand: TrainingDemand, site: Site, device: Device, gpus: int) -> Candidate:
+def _candidate(
+    demand: TrainingDemand, site: Site, device: Device, gpus: int
+) -> Candidate[SizedRun]:
     links = link(device, gpus, site.fabric, spares(demand, site))
     if links is None:
         return refused(demand, device, gpus, NO_FABRIC, passed=FABRIC)

@@ -29,14 +29,13 @@ _LARGEST = "choice: the most images that memory holds, up to as many as were mea
 _RATES = ("requests_per_second", "images_per_second")
 
 
-def look(
+def recorded(
     settled: Settled[VisionDemand],
     site: Site,
-    candidate: Candidate,
+    candidate: Candidate[SizedClassifier],
     alternatives: tuple[Alternative, ...],
 ) -> Sized:
-    layout = candidate.detail
-    assert isinstance(layout, SizedClassifier)
+    layout = candidate.evaluated
     demand = settled.demand
     one = replica(demand, candidate.device, site)
     scope, resources = _record_replica(settled, site, candidate, layout)
@@ -69,7 +68,10 @@ def look(
 
 
 def _record_replica(
-    settled: Settled[VisionDemand], site: Site, candidate: Candidate, layout: SizedClassifier
+    settled: Settled[VisionDemand],
+    site: Site,
+    candidate: Candidate[SizedClassifier],
+    layout: SizedClassifier,
 ) -> tuple[Scope, HostResources]:
     """Times and memory, with the images of a step and the cores that decode."""
     ledger, demand, device = settled.ledger, settled.demand, candidate.device

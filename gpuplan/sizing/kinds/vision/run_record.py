@@ -41,14 +41,13 @@ _DATA = sheet("""
 """)
 
 
-def learn(
+def recorded(
     settled: Settled[VisionRunDemand],
     site: Site,
-    candidate: Candidate,
+    candidate: Candidate[SizedLooking],
     alternatives: tuple[Alternative, ...],
 ) -> Sized:
-    layout = candidate.detail
-    assert isinstance(layout, SizedLooking)
+    layout = candidate.evaluated
     ledger, demand = settled.ledger, settled.demand
     scope, resources = _record(settled, site, candidate, layout)
     cost = record_cost(settled, candidate, constant(1, "1", "one run"), scope["gpus"])
@@ -76,7 +75,10 @@ def learn(
 
 
 def _record(
-    settled: Settled[VisionRunDemand], site: Site, candidate: Candidate, layout: SizedLooking
+    settled: Settled[VisionRunDemand],
+    site: Site,
+    candidate: Candidate[SizedLooking],
+    layout: SizedLooking,
 ) -> tuple[Scope, HostResources]:
     ledger, demand, device = settled.ledger, settled.demand, candidate.device
     run = run_of(demand, site, device, layout.gpus)
@@ -140,7 +142,7 @@ def bound_by(scope: Scope) -> str:
 
 
 def _volumes(
-    settled: Settled[VisionRunDemand], site: Site, candidate: Candidate, scope: Scope
+    settled: Settled[VisionRunDemand], site: Site, candidate: Candidate[SizedLooking], scope: Scope
 ) -> tuple[Volume, ...]:
     ledger, demand, shared = settled.ledger, settled.demand, candidate.nodes > 1
     overrides = demand.overrides

@@ -63,12 +63,16 @@ def files(demand: VisionRunDemand) -> tuple[Sheet, Scope]:
     return _FILES, {"dataset_bytes": demand.dataset.size, "dataset_images": demand.dataset_images}
 
 
-def candidates(demand: VisionRunDemand, site: Site) -> list[tuple[GpuOffer, list[Candidate]]]:
+def candidates(
+    demand: VisionRunDemand, site: Site
+) -> list[tuple[GpuOffer, list[Candidate[SizedLooking]]]]:
     """Of every offer, every number of GPUs."""
     return [(offer, list(_tried(demand, site, whole(offer)))) for offer in site.gpus]
 
 
-def _tried(demand: VisionRunDemand, site: Site, device: Device) -> Iterator[Candidate]:
+def _tried(
+    demand: VisionRunDemand, site: Site, device: Device
+) -> Iterator[Candidate[SizedLooking]]:
     gpu = device.gpu
     gate = unsupported(gpu, demand.precision)
     gate = gate or (() if measured(gpu, MODE) else lacking("vision"))
@@ -125,7 +129,9 @@ def cores_known(device: Device) -> bool:
     return all(where.cores is not None for where in localities_of(device.offer))
 
 
-def _candidate(demand: VisionRunDemand, site: Site, device: Device, gpus: int) -> Candidate:
+def _candidate(
+    demand: VisionRunDemand, site: Site, device: Device, gpus: int
+) -> Candidate[SizedLooking]:
     run = run_of(demand, site, device, gpus)
     if run is None:
         return refused(demand, device, gpus, NO_FABRIC, passed=FABRIC)
@@ -150,7 +156,9 @@ def _candidate(demand: VisionRunDemand, site: Site, device: Device, gpus: int) -
     return _judged(demand, device, SizedLooking(run, gpus, micro, whole_run))
 
 
-def _judged(demand: VisionRunDemand, device: Device, layout: SizedLooking) -> Candidate:
+def _judged(
+    demand: VisionRunDemand, device: Device, layout: SizedLooking
+) -> Candidate[SizedLooking]:
     seconds = layout.values["time_to_finish"]
     candidate = Candidate(
         device=device,

@@ -34,7 +34,9 @@ class SizedClassifier:
     values: dict[str, float]
 
 
-def candidates(demand: VisionDemand, site: Site) -> list[tuple[GpuOffer, list[Candidate]]]:
+def candidates(
+    demand: VisionDemand, site: Site
+) -> list[tuple[GpuOffer, list[Candidate[SizedClassifier]]]]:
     """Every device of every offer."""
     return on_each(demand, site, partial(_layouts, site))
 
@@ -80,7 +82,9 @@ def sized(demand: VisionDemand, device: Device, site: Site) -> SizedClassifier:
     return SizedClassifier(one, batch, one.at(batch, cores))
 
 
-def _layouts(site: Site, demand: VisionDemand, device: Device) -> Iterator[Candidate]:
+def _layouts(
+    site: Site, demand: VisionDemand, device: Device
+) -> Iterator[Candidate[SizedClassifier]]:
     gpu = device.gpu
     gate = unsupported(gpu, demand.precision)
     gate = gate or (() if measured(gpu, MODE) else lacking("vision"))
