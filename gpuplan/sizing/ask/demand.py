@@ -361,3 +361,8 @@ def accepted(demand: Demand) -> dict[str, Given]:
     if isinstance(demand, TrainingDemand):
         limits["tokens_per_second"] = demand.accepted_tokens_per_second
     return {name: limit for name, limit in limits.items() if limit is not None}
+
+
+def idle_time(demand: Demand) -> Given | None:
+    """Seconds of each day without requests, where a service states them."""
+    return demand.idle if isinstance(demand, SERVICES) else None

@@ -4,42 +4,48 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from typing import Any
+from decimal import Decimal
+from typing import Literal, Required, TypedDict, Unpack
 
-from gpuplan.catalog.shapes import Shape
-from gpuplan.diagnostics import Diagnostic
-from gpuplan.engines import drafts
 from gpuplan.plan.isolation import own_node
-from gpuplan.plan.model import Alternative, Interruption, Metric, Parallelism, Workload, record
+from gpuplan.plan.model import (
+    Alternative,
+    Disaggregation,
+    Engine,
+    HostResources,
+    ImageGeneration,
+    Interruption,
+    Layout,
+    MemoryBudget,
+    Metric,
+    Notebook,
+    Parallelism,
+    Serving,
+    Training,
+    Volume,
+    Workload,
+    record,
+)
 from gpuplan.plan.times import limit_name
 from gpuplan.sizing.ask.demand import (
     LIMITED,
-    SERVICES,
     Demand,
-    LanguageDemand,
     ModelDemand,
-    NotebookDemand,
-    TrainingDemand,
     accepted,
+    idle_time,
 )
 from gpuplan.sizing.ask.given import Given
-from gpuplan.sizing.ask.messages import (
-    miss_that_is_none,
-    missing_fact,
-    not_acted_on,
-    whole_for_little,
-)
+from gpuplan.sizing.ask.messages import miss_that_is_none
 from gpuplan.sizing.candidates.balance.record import record_balance
 from gpuplan.sizing.candidates.builds import engine_on
 from gpuplan.sizing.candidates.choose import Candidate
-from gpuplan.sizing.candidates.devices import may_share
+from gpuplan.sizing.candidates.notes import notes
 from gpuplan.sizing.candidates.settle import Settled
 from gpuplan.sizing.candidates.sized import Sized
 from gpuplan.sizing.evidence.formula import Formula, Ledger, Quantity, constant
-from gpuplan.sizing.hardware.devices import partitions, quantity
+from gpuplan.sizing.hardware.devices import quantity
 from gpuplan.sizing.hardware.offers import Site
-from gpuplan.targets import TARGETS
-from gpuplan.units import format_bytes, format_seconds, format_usd
+from gpuplan.units import format_bytes
 
 _GPUS = Formula("replicas * gpus_per_replica", "1", "whole GPUs")
 _SHARED_GPUS = Formula("ceil(replicas / per_gpu)", "1", "GPUs that hold the partitions")
@@ -100,11 +106,6 @@ def record_cost(
     return Cost(gpu_count=int(count), usd_per_hour=cost, watts=watts.value)
 
 
-def idle_time(demand: Demand) -> Given | None:
-    """Seconds of each day without requests, where a service states them."""
-    return demand.idle if isinstance(demand, SERVICES) else None
-
-
 def _record_paid(ledger: Ledger, candidate: Candidate) -> Quantity:
     """Of nodes that are bought."""
     nodes, gpus = candidate.pool or (candidate.nodes, candidate.asked_gpus)
@@ -159,105 +160,6 @@ def storage(
     return volume
 
 
-def notes(
-    demand: Demand, site: Site, candidate: Candidate, lost: Interruption | None
-) -> tuple[Diagnostic, ...]:
-    """What a person should know beside the numbers."""
-    diagnostics: list[Diagnostic] = []
-    idle = idle_time(demand)
-    if idle is not None and idle.value:
-        cost = candidate.usd_per_hour
-        money = "" if cost is None else f", {format_usd(float(cost) * idle.value / 3600)} a day"
-        diagnostics.append(
-            not_acted_on(
-                f"'{demand.name}' is idle {format_seconds(idle.value)} a day{money}: "
-                "nothing scales it",
-                demand.origin.child("load", "idle"),
-                "lower the replicas in those hours, or give them to preemptible work",
-            )
-        )
-    if isinstance(demand, NotebookDemand) and (part := _would_do(demand, site, candidate)):
-        wanted = format_bytes(int(demand.gpu_memory))
-        gpu, isolation = candidate.device.gpu.identifier, demand.isolation
-        problem = whole_for_little(
-            demand.name, gpu, wanted, part, isolation=isolation, origin=demand.origin
-        )
-        diagnostics.append(problem)
-    shape = candidate.device.offer.shape
-    if shape is not None and lost is not None:
-        diagnostics.append(_interrupted(demand, shape, lost))
-    if shape is not None and demand.preemptible and _listed_as_kept(candidate, site):
-        diagnostics.append(_kept(demand, shape))
-    if isinstance(demand, LanguageDemand) and demand.drafts and not _drafts(demand, site):
-        diagnostics.append(
-            not_acted_on(
-                f"'{demand.name}' is sized with speculative decoding, which nothing turns on",
-                demand.origin.child("speculative"),
-                "name its 'method', of engine vllm or sglang, or tell the engine in `command`",
-            )
-        )
-    unread = isinstance(demand, TrainingDemand) and demand.dataset.rate is not None
-    if unread and site.storage_bytes_per_s is None:
-        diagnostics.append(
-            missing_fact(
-                "the bandwidth of the storage",
-                f"the dataset of '{demand.name}'",
-                demand.origin.child("dataset", "rate"),
-                "write `platform.storage.bandwidth`",
-            )
-        )
-    return tuple(diagnostics)
-
-
-def _would_do(demand: NotebookDemand, site: Site, candidate: Candidate) -> str | None:
-    """The smallest part of its GPU that would hold each user, where isolation keeps it whole."""
-    if candidate.device.partition is not None or may_share(demand):
-        return None
-    parts = partitions(candidate.device.offer, site)
-    fitting = (d.partition for d in parts if d.memory_bytes.value >= int(demand.gpu_memory))
-    return next(fitting, None)
-
-
-def _interrupted(demand: Demand, shape: Shape, lost: Interruption) -> Diagnostic:
-    """What an interruption costs; how many there are nobody states."""
-    money = "" if lost.usd is None else f", {format_usd(lost.usd)}"
-    redone = lost.seconds - lost.restart_seconds
-    work = f"{format_seconds(redone)} of work and " if redone else ""
-    return not_acted_on(
-        f"'{demand.name}' runs on spare capacity ({shape.rented}): each time that a replica's is "
-        f"taken back costs {work}{format_seconds(lost.restart_seconds)} of restart{money} on "
-        "average, and the time until there is some again; how often is stated nowhere: price and "
-        "duration are without any",
-        demand.origin.child("preemptible"),
-        "write `preemptible: false` to plan with nodes that are kept",
-    )
-
-
-def _listed_as_kept(candidate: Candidate, site: Site) -> bool:
-    """Whether its nodes have a list price, and spare ones with its GPU none."""
-    offer = candidate.device.offer
-    spare = any(o.spot and o.gpu.identifier == offer.gpu.identifier for o in site.gpus)
-    return offer.listed is not None and offer.shape is not None and not spare
-
-
-def _kept(demand: Demand, shape: Shape) -> Diagnostic:
-    """Work that may be stopped, on nodes that nobody takes back."""
-    return not_acted_on(
-        f"no price of spare capacity is known for {shape.rented or shape.name}: "
-        f"'{demand.name}' is planned and priced on nodes that are kept",
-        demand.origin.child("preemptible"),
-        "state what it costs in 'platform.prices'",
-    )
-
-
-def _drafts(demand: LanguageDemand, site: Site) -> bool:
-    """Whether somebody tells the engine how to draft."""
-    if demand.command:
-        return True
-    emitted = demand.engine.name in drafts.ENGINES and TARGETS[site.target].starts_engines
-    return demand.speculative is not None and emitted
-
-
 def _deadline(demand: Demand) -> float | None:
     if not isinstance(demand, LIMITED):
         return None
@@ -283,15 +185,38 @@ def _marked(settled: Settled[Demand], metrics: Iterable[Metric]) -> Iterator[Met
             yield metric
 
 
+class Own(TypedDict, total=False):
+    """The fields of `plan.Workload` that its kind of workload knows."""
+
+    engine: Engine
+    parallelism: Parallelism
+    nodes_per_replica: int
+    one_domain: Literal[True] | None
+    gpus_per_node: int
+    memory: Required[MemoryBudget]
+    metrics: tuple[Metric, ...]
+    bound_by: Required[str]
+    resources: Required[HostResources]
+    volumes: tuple[Volume, ...]
+    serving: Serving | None
+    disaggregation: Disaggregation | None
+    training: Training | None
+    image_generation: ImageGeneration | None
+    notebook: Notebook | None
+    concurrency: Required[int]
+    usd_of_storage: Decimal | None
+    interruption: Interruption | None
+    layouts: tuple[Layout, ...]
+
+
 def finish(
     settled: Settled[Demand],
     site: Site,
     candidate: Candidate,
     alternatives: tuple[Alternative, ...],
     cost: Cost,
-    **fields: Any,
+    **fields: Unpack[Own],
 ) -> Sized:
-    """`fields` are those of `plan.Workload` that the kind of workload knows."""
     demand, device = settled.demand, candidate.device
     free = {"gpu": settled.free.gpu, "partition": settled.free.partition, "kv_cache_dtype": "auto"}
     for name, derived in free.items():
@@ -301,35 +226,38 @@ def finish(
         settled.text("accepted_misses", limit, "none")
     if accepted(demand):
         fields["metrics"] = tuple(_marked(settled, fields["metrics"]))
-    values: dict[str, Any] = {
-        "name": demand.name,
-        "task": demand.task,
-        "tenant": demand.tenant,
-        "description": demand.description,
-        "model": demand.model_ref,
-        "precision": demand.precision if isinstance(demand, ModelDemand) else None,
+    own: Own = {
         "engine": engine_on(demand, device.gpu),
-        "command": demand.command,
-        "environment": demand.environment,
-        "secrets": demand.secrets,
-        "gpu": device.gpu.identifier,
-        "partition": device.partition,
-        "node_pool": device.pool,
         "parallelism": Parallelism(),
-        "replicas": candidate.replicas,
         "gpus_per_node": candidate.gpus,
-        "isolation": demand.isolation,
-        "priority": demand.priority,
-        "preemptible": demand.preemptible,
-        "after": demand.after,
-        "schedule": demand.schedule,
-        "deadline_seconds": _deadline(demand),
-        "gpu_count": cost.gpu_count,
-        "usd_per_hour": candidate.usd_per_hour,
-        "watts": cost.watts,
-        "alternatives": alternatives,
-        "overrides": tuple(settled.overrides),
-        "balance": record_balance(
+        **fields,
+    }
+    workload = Workload(
+        name=demand.name,
+        task=demand.task,
+        tenant=demand.tenant,
+        description=demand.description,
+        model=demand.model_ref,
+        precision=demand.precision if isinstance(demand, ModelDemand) else None,
+        command=demand.command,
+        environment=demand.environment,
+        secrets=demand.secrets,
+        gpu=device.gpu.identifier,
+        partition=device.partition,
+        node_pool=device.pool,
+        replicas=candidate.replicas,
+        isolation=demand.isolation,
+        priority=demand.priority,
+        preemptible=demand.preemptible,
+        after=demand.after,
+        schedule=demand.schedule,
+        deadline_seconds=_deadline(demand),
+        gpu_count=cost.gpu_count,
+        usd_per_hour=candidate.usd_per_hour,
+        watts=cost.watts,
+        alternatives=alternatives,
+        overrides=tuple(settled.overrides),
+        balance=record_balance(
             settled,
             site,
             candidate,
@@ -337,14 +265,10 @@ def finish(
             bound_by=fields["bound_by"],
             training=fields.get("training"),
         ),
-        "renamed_from": demand.renamed_from,
-        "origin": demand.origin,
-    }
-    return Sized(
-        workload=Workload(**(values | fields)),
-        evidence=settled.ledger.evidence(),
-        diagnostics=(
-            *notes(demand, site, candidate, fields.get("interruption")),
-            *settled.problems,
-        ),
+        renamed_from=demand.renamed_from,
+        origin=demand.origin,
+        **own,
     )
+    said = notes(demand, site, candidate, fields.get("interruption"))
+    evidence = settled.ledger.evidence()
+    return Sized(workload=workload, evidence=evidence, diagnostics=(*said, *settled.problems))
