@@ -13,7 +13,7 @@ from gpuplan.diagnostics import Diagnostic, Severity, worst
 from gpuplan.errors import Rejected
 from gpuplan.fleet import messages
 from gpuplan.fleet.buy import with_bought
-from gpuplan.fleet.host_sharing import uneven
+from gpuplan.fleet.host_sharing import common, uneven
 from gpuplan.fleet.hosts import Hosts, hosts
 from gpuplan.fleet.kept import read_kept
 from gpuplan.fleet.limits import beyond
@@ -32,7 +32,6 @@ from gpuplan.resolve.run import read_inventory, resolve
 from gpuplan.resolve.site import find_site, gpu_names, plannable
 from gpuplan.resolve.variants import NO_NODES
 from gpuplan.resolve.where import Where
-from gpuplan.sharing.modes import common
 from gpuplan.sizing.ask.demand import Demand
 from gpuplan.sizing.hardware.offers import GpuOffer, Site
 from gpuplan.sizing.hardware.sites import joined

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from gpuplan.catalog.model import Gpu
 from gpuplan.diagnostics import Diagnostic
 from gpuplan.fleet import messages
-from gpuplan.sharing.modes import HostSharing, common, holds_mixed
+from gpuplan.sharing.modes import HostSharing, holds_mixed
 from gpuplan.source import Origin
 
 if TYPE_CHECKING:
@@ -29,6 +29,17 @@ def host_sharing(
     if spec.time_slices:
         problems.append(messages.slices_of_guests(at.child("time_slices")))
     return HostSharing(virtual=True, mixed=mixed), tuple(problems)
+
+
+def common(hosts: Iterable[HostSharing]) -> HostSharing:
+    """What all hosts of a GPU type can do: an item may come to stand on any of them."""
+    every = tuple(hosts)
+    slices = {s.slices for s in every}
+    return HostSharing(
+        virtual=all(s.virtual for s in every),
+        mixed=all(s.mixed for s in every),
+        slices=slices.pop() if len(slices) == 1 else 0,
+    )
 
 
 def uneven(

@@ -7,9 +7,7 @@ from collections.abc import Iterator
 from gpuplan.catalog.model import Gpu
 from gpuplan.fleet.problem import GpuModel, Option
 from gpuplan.frozen import record
-from gpuplan.plan.partitions import PartitionName
-from gpuplan.sharing.modes import PROTECTED, HostSharing, Mode, ModeName, Part, Way, modes
-from gpuplan.sharing.partitions import GpuPartition, backing
+from gpuplan.sharing.modes import PROTECTED, HostSharing, Mode, Part, Way, modes
 
 
 @record
@@ -28,13 +26,6 @@ def gpu_model(gpu: Gpu, hosts: HostSharing) -> GpuModel:
         memory_bytes=int(gpu.memory_bytes.value),
         modes=tuple(modes(gpu, hosts)),
     )
-
-
-def held_by(share: GpuPartition, gpu: Gpu) -> tuple[ModeName, PartitionName]:
-    """The mode and the part that a partition of the sizing is: a type on MIG is its instance. The
-    sizing counts on a vGPU's share of the compute, which only vGPUs of one size have."""
-    profile = backing(share, gpu)
-    return ("vgpu", share.name) if profile is None else ("mig", profile.name)
 
 
 def shares(
@@ -65,20 +56,10 @@ def _enough(mode: Mode, part: Part, wanted: PartRequest) -> bool:
     rounding = 1e-9
     return (
         part.memory_bytes >= wanted.memory_bytes
-        and _compute(mode, part) + rounding >= wanted.compute
+        and mode.compute_share(part) + rounding >= wanted.compute
         and (mode.uniform or part.size < mode.units)
         and part.extension == ("+me" if wanted.media else "")
     )
-
-
-def _compute(mode: Mode, part: Part) -> float:
-    """The part of the GPU's compute that is sure. Of equal vGPUs and slices each has at worst an
-    equal part. Mixed vGPUs cannot have fixed shares: at worst each is one of as many as fit."""
-    if mode.uniform:
-        return 1 / part.maximum
-    if mode.compute_units:
-        return part.compute / mode.compute_units
-    return 1 / max(p.maximum for p in mode.parts)
 
 
 def _order(part: Part) -> tuple[int, int, int, str]:

@@ -12,12 +12,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import fields, replace
 
 from gpuplan.diagnostics import Diagnostic
-from gpuplan.fleet.options import held_by
 from gpuplan.fleet.problem import PRIORITIES, Option, Request
 from gpuplan.frozen import record
 from gpuplan.placement.pools.asks import asked
 from gpuplan.plan import window
 from gpuplan.plan.isolation import neighbours
+from gpuplan.sharing.partitions import held_by
 from gpuplan.sizing.ask.demand import GROWING, Demand
 from gpuplan.sizing.ask.given import mapped
 from gpuplan.sizing.candidates.choose import Candidate, best, shortlist
@@ -129,8 +129,8 @@ class Sizer:
         option = Option(
             gpu=ask.gpu,
             gpus=0 if part else ask.gpus,
-            mode=mode,
-            part=part,
+            mode=mode.name if mode else None,
+            part=part.name if part else None,
             cores=ask.cores,
             memory_bytes=ask.memory_bytes + window.GUEST_OVERHEAD_BYTES * guest,
             functions=ask.gpus if between and counted else 0,

@@ -42,6 +42,16 @@ class Mode:
     uniform: bool
     parts: tuple[Part, ...]
 
+    def compute_share(self, part: Part) -> float:
+        """How much of the GPU's compute is sure. Of equal vGPUs and slices each has at worst an
+        equal part. Mixed vGPUs cannot have fixed shares: at worst each is one of as many as
+        fit."""
+        if self.uniform:
+            return 1 / part.maximum
+        if self.compute_units:
+            return part.compute / self.compute_units
+        return 1 / max(p.maximum for p in self.parts)
+
 
 @record
 class HostSharing:
@@ -51,17 +61,6 @@ class HostSharing:
     virtual: bool = False
     mixed: bool = False
     slices: int = 0
-
-
-def common(hosts: Iterable[HostSharing]) -> HostSharing:
-    """What all hosts of a GPU type can do: an item may come to stand on any of them."""
-    every = tuple(hosts)
-    slices = {s.slices for s in every}
-    return HostSharing(
-        virtual=all(s.virtual for s in every),
-        mixed=all(s.mixed for s in every),
-        slices=slices.pop() if len(slices) == 1 else 0,
-    )
 
 
 def modes(gpu: Gpu, hosts: HostSharing) -> Iterator[Mode]:

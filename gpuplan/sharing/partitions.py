@@ -8,6 +8,7 @@ from gpuplan.catalog.model import Gpu, MigProfile, VgpuType
 from gpuplan.plan.model import Partition
 from gpuplan.plan.partitions import PartitionName, mig_resource, vgpu_resource
 from gpuplan.sharing.mig import layout
+from gpuplan.sharing.modes import HostSharing, Mode, Part, modes
 
 GpuPartition = MigProfile | VgpuType
 
@@ -31,6 +32,15 @@ def backing(part: GpuPartition | None, gpu: Gpu) -> MigProfile | None:
     if isinstance(part, VgpuType):
         return next((p for p in gpu.mig_profiles if p.name == part.mig_profile), None)
     return part
+
+
+def held_by(share: GpuPartition, gpu: Gpu) -> tuple[Mode, Part]:
+    """The mode and the part that a partition is: a type on MIG is its instance, any other one of
+    vGPUs of one size, since only those have a share of the compute that is sure."""
+    profile = backing(share, gpu)
+    way, name = ("vgpu", share.name) if profile is None else ("mig", profile.name)
+    mode = next(m for m in modes(gpu, HostSharing(virtual=True)) if m.name == way)
+    return mode, next(p for p in mode.parts if p.name == name)
 
 
 def guest_type(part: GpuPartition | None, gpu: Gpu) -> VgpuType | None:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from gpuplan.catalog.model import Fact, Gpu, MigProfile, VgpuType
 from gpuplan.plan.model import Fabric, record
 from gpuplan.plan.partitions import PartitionName
-from gpuplan.sharing.partitions import GpuPartition, backing, per_gpu
+from gpuplan.sharing.partitions import GpuPartition, backing, held_by, per_gpu
 from gpuplan.sizing.evidence.formula import Formula, Quantity, canonical
 from gpuplan.sizing.hardware.offers import GpuOffer, Site
 from gpuplan.targets import TARGETS
@@ -84,13 +84,14 @@ def whole(offer: GpuOffer) -> Device:
 
 def partitions(offer: GpuOffer, site: Site) -> Iterator[Device]:
     """The partitions that the target can give, smallest first."""
-    shares: list[Device] = []
+    shares: tuple[GpuPartition, ...] = ()
     sharing = TARGETS[site.target].gpu_sharing
     if sharing == "mig":
-        shares = [_mig(offer, p) for p in offer.gpu.mig_profiles if _plain(p)]
+        shares = tuple(p for p in offer.gpu.mig_profiles if _plain(p))
     elif sharing == "vgpu":
-        shares = [_vgpu(offer, t) for t in offer.gpu.vgpu_types if t.maximum > 1]
-    yield from sorted(shares, key=lambda d: (d.memory_bytes.value, d.compute_share.value))
+        shares = tuple(t for t in offer.gpu.vgpu_types if t.maximum > 1)
+    devices = (_part(offer, share) for share in shares)
+    yield from sorted(devices, key=lambda d: (d.memory_bytes.value, d.compute_share.value))
 
 
 def _plain(profile: MigProfile) -> bool:
@@ -99,27 +100,17 @@ def _plain(profile: MigProfile) -> bool:
     return not profile.extension and profile.maximum > 1
 
 
-def _mig(offer: GpuOffer, profile: MigProfile) -> Device:
-    slices = max(p.compute_slices for p in offer.gpu.mig_profiles)
-    memory = offer.gpu.mig_slices
+def _part(offer: GpuOffer, share: GpuPartition) -> Device:
+    """An instance has its slices of both rates, and a type on MIG those of its instance; turns on
+    the GPU are at worst an equal part."""
+    mode, part = held_by(share, offer.gpu)
+    compute = mode.compute_share(part)
+    bandwidth = compute if mode.uniform else part.size / mode.units
+    source = (backing(share, offer.gpu) or share).source
     return Device(
         offer=offer,
-        share=profile,
-        memory_bytes=Quantity(float(profile.memory_bytes), "B", profile.source),
-        compute_share=Quantity(profile.compute_slices / slices, "1", profile.source),
-        bandwidth_share=Quantity(profile.memory_slices / memory, "1", profile.source),
-    )
-
-
-def _vgpu(offer: GpuOffer, kind: VgpuType) -> Device:
-    """A MIG-backed type has its instance's share; a time-sliced one at worst an equal share."""
-    profile = backing(kind, offer.gpu)
-    share = Quantity(1 / kind.maximum, "1", kind.source)
-    behind = _mig(offer, profile) if profile else None
-    return Device(
-        offer=offer,
-        share=kind,
-        memory_bytes=Quantity(float(kind.memory_bytes), "B", kind.source),
-        compute_share=behind.compute_share if behind else share,
-        bandwidth_share=behind.bandwidth_share if behind else share,
+        share=share,
+        memory_bytes=Quantity(float(share.memory_bytes), "B", share.source),
+        compute_share=Quantity(compute, "1", source),
+        bandwidth_share=Quantity(bandwidth, "1", source),
     )
