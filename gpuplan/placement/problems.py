@@ -60,7 +60,9 @@ def stays_cut(
     stay = f"node {kept[0]} stays cut as it is"
     if len(kept) > 1:
         stay = f"nodes {', '.join(kept)} stay cut as they are"
-    why = f", and {', '.join(fresh)} takes what is new" if fresh else ", since all that runs fits"
+    why = ", since all that runs fits"
+    if fresh:
+        why = f", and {', '.join(fresh)} take{'s' * (len(fresh) == 1)} what is new"
     return note(
         "GP023",
         f"pool {pool}: {stay}{why}",

@@ -15,6 +15,7 @@ from gpuplan.placement.pools.former import cuts
 from gpuplan.plan.model import HostResources, NodePool, Workload
 from gpuplan.units import GIB
 from tests.support.placement_samples import gpu, offer, workload
+from tests.support.samples import training_plan
 
 NAMES = ("n1", "n2", "n3", "n4")
 POOL = "h100-sxm-80gb"
@@ -33,8 +34,8 @@ def work(name: str, size: str | None, replicas: int) -> Workload:
     )
 
 
-def placed(works: list[Workload], former: Placement | None = None) -> Placement:
-    offers = [offer(gpu(), gpus_per_node=2, node_count=len(NAMES), node_names=NAMES)]
+def placed(works: list[Workload], former: Placement | None = None, gpus: int = 2) -> Placement:
+    offers = [offer(gpu(), gpus_per_node=gpus, node_count=len(NAMES), node_names=NAMES)]
     there = former.node_pools if former else ()
     return place("x", "kubernetes", works, offers, pools_there=there)
 
@@ -184,3 +185,45 @@ def test_nobody_who_works_there_is_stopped_where_another_node_takes_what_is_new(
     assert note.message == (
         f"pool {POOL}: node {name} stays cut as it is, and {more} takes what is new"
     )
+
+
+def test_a_node_is_not_kept_for_one_whose_part_another_node_has_beside_what_is_new() -> None:
+    """The second half takes a GPU of its own, which has two: the first has room there too."""
+    alone = workload("alone", isolation="node", tenant="other", gpus_per_node=1)
+    half, large = work("half", "3g.40gb", 1), work("large", "4g.40gb", 1)
+    before = placed([alone, half, large], gpus=1)
+    assert [p.node_names for p in before.node_pools] == [("n1",), ("n2",)]
+    over = placed([work("half", "3g.40gb", 2)], before, gpus=1)
+    assert [p.node_names for p in over.node_pools] == [("n2",)]
+    assert [(p.name, p.count) for p in over.node_pools[0].partitions] == [("3g.40gb", 2)]
+    assert over.diagnostics == ()
+
+
+def test_a_pool_gives_back_nodes_of_whole_gpus_before_those_that_are_cut() -> None:
+    """A whole GPU serves anybody as it is."""
+    whole, sevenths = work("whole", None, 2), work("sevenths", "1g.10gb", 7)
+    before = right(placed([whole, sevenths]), [whole, sevenths])
+    assert [name for name, gpus in cuts(before).items() if gpus] == ["n2"]
+    halves = [work("halves", "3g.40gb", 2)]
+    assert right(placed(halves, placed([whole, sevenths])), halves).node_names == ("n2",)
+
+
+@pytest.mark.parametrize(("gpus", "nodes", "kept"), [(2, 3, True), (3, 4, True), (5, 4, False)])
+def test_nodes_that_stand_by_for_a_run_stay_beside_those_that_are_kept(
+    gpus: int, nodes: int, kept: bool
+) -> None:
+    """As the last case would take a fifth node, one that is there is cut anew."""
+    settings = training_plan().workloads[0].training
+    assert settings is not None
+    run = replace(work("run", None, gpus), training=replace(settings, spare_nodes=1))
+    small, half = work("small", "1g.10gb", 3), work("half", "3g.40gb", 1)
+    before = placed([small])
+    over = placed([small, half, run], before)
+    (pool,) = over.node_pools
+    assert pool.node_names == NAMES[:nodes]
+    assert cuts(pool)[NAMES[nodes - 1]] == (), "the one that stands by"
+    assert (cuts(pool)["n1"] == cuts(before.node_pools[0])["n1"]) == kept
+    others = ", ".join(NAMES[1:nodes])
+    told = f"pool {POOL}: node n1 stays cut as it is, and {others} take what is new"
+    assert [d.message for d in over.diagnostics] == ([told] if kept else [])
+    assert placed([small, half, run], over).node_pools == over.node_pools

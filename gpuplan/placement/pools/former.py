@@ -68,18 +68,21 @@ class Names:
         further nodes."""
         former, place = self._of(pool), need.place
         alike: list[str] = []
-        if former and former.gpu == need.offer.gpu.identifier and need.vgpu is None:
+        if former and former.gpu == need.offer.gpu.identifier:
             left = self._left[place]
             cut_nodes = {n: gpus for n, gpus in cuts(former).items() if gpus and n in left}
             alike = _alike(need, cut_nodes)
             more = _beside(asks, need, cut_nodes) if len(alike) < len(cut_nodes) else None
-            if more is not None and len(cut_nodes) + len(more) <= need.nodes + spare:
+            own = 0 if more is None else len(cut_nodes) + len(more) + need.spares
+            if more is not None and own <= need.nodes + spare:
                 self._left[place] = [n for n in left if n not in cut_nodes]
                 names = self.take(pool, need, len(more), others)
+                idle = self.take(pool, need, need.spares, others)
                 of_all = cut_nodes | _by_name(layouts(more, names, need.offer))
                 of_all |= {n: () for n in names if n not in of_all}
                 ordered = {n: of_all[n] for n in need.offer.node_names if n in of_all}
-                if (chosen := _as_they_are(asks, need, ordered, tuple(cut_nodes))) is not None:
+                chosen = _as_they_are(asks, need, ordered, tuple(cut_nodes), idle)
+                if chosen is not None:
                     return chosen
                 self._left[place] = left
         names = self.take(pool, need, need.nodes, others, alike)
@@ -115,10 +118,14 @@ def _beside(asks: Sequence[Ask], need: Need, cut_nodes: dict[str, Cut]) -> list[
 
 
 def _as_they_are(
-    asks: Sequence[Ask], need: Need, ordered: Mapping[str, Cut], kept: tuple[str, ...]
+    asks: Sequence[Ask],
+    need: Need,
+    ordered: Mapping[str, Cut],
+    kept: tuple[str, ...],
+    idle: Container[str],
 ) -> Chosen | None:
-    """Everything put on nodes that are cut already; None where that leaves something over, or one
-    of those `kept` to nobody."""
+    """Everything put on nodes that are cut already, beside those that stand `idle`; None where that
+    leaves something over, or one of those `kept` to nobody."""
     nodes = [_as_cut(gpus, need.offer) for gpus in ordered.values()]
     if fitted(_items(asks, need), nodes):
         return None
@@ -129,12 +136,13 @@ def _as_they_are(
     for name, gpus in ordered.items():
         if gpus:
             alike.setdefault(gpus, []).append(name)
+    names = tuple(n for n in need.offer.node_names if n in ordered or n in idle)
     return Chosen(
-        need=replace(need, nodes=len(nodes), filled=tuple(nodes)),
-        names=tuple(ordered),
+        need=replace(need, nodes=len(names), filled=tuple(nodes)),
+        names=names,
         layouts=tuple(
-            NodeLayout(node_count=len(names), node_names=tuple(names), gpus=gpus)
-            for gpus, names in alike.items()
+            NodeLayout(node_count=len(own), node_names=tuple(own), gpus=gpus)
+            for gpus, own in alike.items()
         ),
         kept=tuple(n for n in ordered if n in kept),
     )
