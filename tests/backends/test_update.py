@@ -298,6 +298,25 @@ def test_homes_of_users_who_left_keep_room_in_the_quota(tmp_path: Path) -> None:
     assert not [o for o in objects(other) if "home" in o[2]], "the StatefulSet's own, not ours"
 
 
+def test_homes_that_are_left_keep_the_room_of_the_largest_among_them(tmp_path: Path) -> None:
+    """All three leave, and one comes back to a smaller one: what is there stays as large."""
+
+    def homes(users: int, size: str) -> dict[str, Any]:
+        work = notebooks("desks", users, "a") | {"overrides": {"home_storage": size}}
+        return manifest(work)
+
+    served = manifest(serving("chat", MODELS[0], 1, "a"))
+    plan: Plan | None = None
+    for document in (homes(3, "50 GiB"), served, homes(1, "20 GiB"), served):
+        result = compile_over(tmp_path, document, plan)
+        plan = only(result).plan
+    assert plan is not None
+    (kept,) = (p for p in result.problems if p.rule == "GP022" and "home-desks" in p.message)
+    assert kept.message.startswith("claims 'home-desks-0' to 'home-desks-2' (50 GiB each) are kept")
+    models = sum(w.storage_bytes for w in plan.workloads)
+    assert plan.tenants[0].storage_quota_bytes == 3 * 50 * 2**30 + models
+
+
 @pytest.fixture
 def stacks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
