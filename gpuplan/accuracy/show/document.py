@@ -16,12 +16,21 @@ from pathlib import Path
 from typing import NamedTuple
 
 from gpuplan.accuracy.fit.validate import without
+from gpuplan.accuracy.metrics.serving_priors import QUEUED_MILLISECONDS
 from gpuplan.accuracy.points.aside import ASIDE, DRAFTED, TABLE, UNPLANNED, Runs
 from gpuplan.accuracy.points.divided import WHY
 from gpuplan.accuracy.points.points import Point, read_points
 from gpuplan.accuracy.predict import PRIORS, function, rests
 from gpuplan.accuracy.show.plot import scatter
-from gpuplan.accuracy.show.score import Predicted, Score, label, left_out, score, scores
+from gpuplan.accuracy.show.score import (
+    QUEUED,
+    Predicted,
+    Score,
+    label,
+    left_out,
+    score,
+    scores,
+)
 from gpuplan.accuracy.show.write import cell
 from gpuplan.plan.model import Estimate
 from gpuplan.sizing.calibration.anchors import Anchors
@@ -155,6 +164,7 @@ def overview(by_way: dict[str, list[Predicted]]) -> str:
     for planned, words in ((True, PLANNED), (False, PREDICTED)):
         rows = (_row(key, whole) for key in keys if key.planned == planned)
         parts += [words, "\n".join((*_OVERVIEW, *rows)), ""]
+        parts += [waiting(by_way) + "\n"] if planned else []
     return "\n".join(parts)
 
 
@@ -162,6 +172,31 @@ _OVERVIEW = (
     "| metric | by | n | bias | own run | model | GPU | generation | source | its n |",
     "|---|---|" + "---:|" * 8,
 )
+
+
+def waiting(by_way: Mapping[str, Sequence[Predicted]]) -> str:
+    """First tokens that are predicted to wait: the row of the table has those that did wait."""
+    planned = [(p, e) for p, e in answered(by_way["group"]) if rests(p)]
+    measured = [pair for pair in planned if label(pair[0]) == QUEUED]
+    ways = {
+        way: [
+            (p, e)
+            for p, e in answered(pairs)
+            if rests(p) and p.metric == "ttft" and e.value > QUEUED_MILLISECONDS
+        ]
+        for way, pairs in by_way.items()
+    }
+    if not measured or not ways["group"]:
+        return ""
+    ours, key = ways["group"], Metric(planned=True, name=QUEUED)
+    foreseen = sum(e.value > QUEUED_MILLISECONDS for _, e in measured)
+    return _filled(
+        f"Points of *{QUEUED}* are chosen by what was measured, so among them is every server that "
+        f"had just been started. {foreseen} of the {len(measured)} are predicted over 3 s too. Of "
+        f"the {len(ours)} that are predicted so, which is what the reader of a plan sees, it is "
+        f"{_cell(ours, key)} without their own run, and {_cell(ways['source'], key)} without their "
+        "source."
+    )
 
 
 def _row(key: Metric, whole: Mapping[str, Mapping[Metric, Answers]]) -> str:

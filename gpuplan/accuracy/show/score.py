@@ -16,6 +16,7 @@ from gpuplan.models.model import Denoiser, Diffusion, Speech, Vision
 from gpuplan.plan.model import Estimate, record
 
 Predicted = tuple[Point, Estimate | str]
+QUEUED = "ttft over 3 s"
 
 
 @record
@@ -83,7 +84,7 @@ def _name(case: Case | DataReading | str, category: str, key: Callable[[Case], s
 
 def label(point: Point) -> str:
     if point.metric == "ttft":
-        return "ttft over 3 s" if point.value > QUEUED_MILLISECONDS else "ttft"
+        return QUEUED if point.value > QUEUED_MILLISECONDS else "ttft"
     return point.metric
 
 
