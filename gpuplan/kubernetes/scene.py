@@ -50,7 +50,7 @@ class Scene:
     @property
     def pods(self) -> int:
         """Pods at work at once; a notebook's replica is one user's."""
-        return self.workload.replicas * self.workload.nodes_per_replica
+        return self.workload.members
 
     @property
     def grouped(self) -> bool:

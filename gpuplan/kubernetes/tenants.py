@@ -87,7 +87,7 @@ def _whole_gpus(scenes: tuple[Scene, ...]) -> Counter[str]:
     """What the tenant's pods ask for at once, by each vendor's name of it."""
     counts: Counter[str] = Counter()
     for scene in (s for s in scenes if s.workload.partition is None):
-        counts[scene.gpu_resource] += scene.pods * scene.workload.gpus_per_node
+        counts[scene.gpu_resource] += scene.workload.devices
     return counts
 
 

@@ -161,7 +161,7 @@ def _interruptions(plan: Plan, said: Extras) -> Iterator[Part]:
             what = f"{cost}; how often is unsaid"
             yield Part(name=name, what=what, state="unpriced")
             continue
-        times = said.interruptions * work.replicas * work.nodes_per_replica
+        times = said.interruptions * work.members
         yield Part(
             name=name,
             what=f"{times} a month, {format_usd(each)} each",

@@ -26,10 +26,10 @@ def _tenant(name: str, workloads: Sequence[Workload], resources: Resources) -> T
     partitions: Counter[str] = Counter()
     for workload in workloads:
         if workload.partition is None:
-            gpus += _units(workload)
+            gpus += workload.devices
         else:
             asked = (workload.node_pool, workload.partition)
-            partitions[resources.get(asked, workload.partition)] += _units(workload)
+            partitions[resources.get(asked, workload.partition)] += workload.devices
     return Tenant(
         name=name,
         gpu_quota=gpus,
@@ -37,7 +37,3 @@ def _tenant(name: str, workloads: Sequence[Workload], resources: Resources) -> T
         storage_quota_bytes=sum(w.storage_bytes for w in workloads),
         isolation=strictest(w.isolation for w in workloads),
     )
-
-
-def _units(workload: Workload) -> int:
-    return workload.replicas * workload.nodes_per_replica * workload.gpus_per_node

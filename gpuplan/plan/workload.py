@@ -297,6 +297,16 @@ class Workload:
         return self.training is not None and self.nodes_per_replica > 1 and not self.schedule
 
     @property
+    def members(self) -> int:
+        """Pods, guests or tasks that it has at once: one for each node of each replica."""
+        return self.replicas * self.nodes_per_replica
+
+    @property
+    def devices(self) -> int:
+        """GPUs that it has at once, or partitions of them where it runs on those."""
+        return self.members * self.gpus_per_node
+
+    @property
     def spare_nodes(self) -> int:
         """Nodes that stand by for it."""
         return (self.training.spare_nodes if self.training else None) or 0
@@ -349,5 +359,4 @@ class Workload:
     @property
     def storage_bytes(self) -> int:
         """A shared volume once, any other for each node of each replica."""
-        copies = self.replicas * self.nodes_per_replica
-        return sum(v.size_bytes * (1 if v.shared else copies) for v in self.volumes)
+        return sum(v.size_bytes * (1 if v.shared else self.members) for v in self.volumes)

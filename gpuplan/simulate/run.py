@@ -87,7 +87,7 @@ def _on(
     kube.apply([*left, *cards(plan, without), *volumes(known)])
     made = [*channels(objects), *groups.pods(objects), *groups.started(objects)]
     kube.apply([*known, *made])
-    expected = sum(w.replicas * w.nodes_per_replica for w in plan.workloads)
+    expected = sum(w.members for w in plan.workloads)
     expected += ROUTERS * sum(w.disaggregation is not None for w in plan.workloads)
     placed = _settled(kube, expected, progress)
     names = tuple(n.tree["metadata"]["name"] for n in left)

@@ -63,8 +63,7 @@ def _accounts(plan: Plan, jobs: Sequence[Job]) -> Iterator[str]:
         counts: Counter[str] = Counter()
         for job in mine:
             if not job.workload.preemptible:
-                work = job.workload
-                counts[job.kind] += work.replicas * work.nodes_per_replica * work.gpus_per_node
+                counts[job.kind] += job.workload.devices
         limits = [f"gres/gpu={counts.total()}", *(f"gres/gpu:{k}={n}" for k, n in counts.items())]
         share = max(1, sum(j.workload.gpu_count for j in mine if not j.workload.preemptible))
         start = f"Organization='{plan.name}':Fairshare"

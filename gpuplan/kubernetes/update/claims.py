@@ -167,7 +167,7 @@ def _kept(
         and c.pods is None
     ]
     if volume.per_replica:
-        if not lineage or workload.replicas * workload.nodes_per_replica > 1:
+        if not lineage or workload.members > 1:
             return volume, []
         volume = replace(volume, per_replica=False)  # one pod, whose claim is there
     return _of_lineage(after, workload, volume, lineage)

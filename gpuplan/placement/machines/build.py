@@ -111,7 +111,7 @@ def _disks(hypervisor: Hypervisor, guest: Guest, devices: Sequence[GuestDevice])
     scratch = guest.scratch_bytes if held < guest.scratch_bytes else 0
     sizes = {"root": ROOT_DISK_BYTES + scratch}
     workload = guest.workload
-    alone = workload.replicas * workload.nodes_per_replica == 1
+    alone = workload.members == 1
     sizes |= {v.name: v.size_bytes for v in workload.volumes if alone or not v.shared}
     for name, size in sizes.items():
         source = f"{hypervisor.disk_path}/{guest.name}-{name}"

@@ -54,7 +54,7 @@ def guests(
     """All guests of a workload: replica by replica, node by node. `fabric_bytes_per_s`: what each
     GPU has of the platform's fabric, which reaches guests with whole GPUs."""
     gpus, fabric = workload.gpus_per_node, fabric_bytes_per_s is not None
-    for ordinal in range(workload.replicas * workload.nodes_per_replica):
+    for ordinal in range(workload.members):
         yield Guest(
             name=f"{workload.name}-{ordinal}",
             workload=workload,

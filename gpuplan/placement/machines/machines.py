@@ -226,8 +226,7 @@ def _explain(run: _Run, refused: _Refused) -> Iterator[Diagnostic]:
         name, groups = held
         yield no_whole_group(workload.name, guest.gpus, name, groups, workload.origin)
     else:
-        all_guests = workload.replicas * workload.nodes_per_replica
-        needed = f"{len(refused.guests)} of {all_guests} guests of '{workload.name}'"
+        needed = f"{len(refused.guests)} of {workload.members} guests of '{workload.name}'"
         where = refused.host
         problem = does_not_fit(needed, where, refused.shortfalls, workload.origin)
         count = len(refused.guests)

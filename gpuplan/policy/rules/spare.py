@@ -110,4 +110,4 @@ def used_gpus(plan: Plan, pool: NodePool) -> int | None:
     if not pool.layouts:
         cut = sum(math.ceil(p.count / p.per_gpu) for p in pool.partitions)
     whole = (w for w in own if w.partition is None)
-    return cut + sum(w.replicas * w.nodes_per_replica * w.gpus_per_node for w in whole)
+    return cut + sum(w.devices for w in whole)
