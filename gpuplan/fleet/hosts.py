@@ -18,7 +18,7 @@ from gpuplan.placement.boards import unknown_board
 from gpuplan.placement.problems import missing_fact
 from gpuplan.plan import window
 from gpuplan.resolve.messages import mixed_host
-from gpuplan.sharing.fabric import fabric_partitions, undescribed
+from gpuplan.sharing.fabric import fabric_partitions, on_modules, undescribed
 from gpuplan.sharing.islands import best_sets, joined, partly_joined
 from gpuplan.sharing.modes import HostSharing
 from gpuplan.sizing.hardware.locality import localities
@@ -199,7 +199,7 @@ def _islands(
             unknown_board(gpu.identifier, "a guest", at.child("gpus", 0)),
         ) if unknown else ()
     modules = {g.module_id: i for i, g in enumerate(gpus)}
-    if any(m not in modules for p in partitions for m in p.modules):
+    if len(on_modules(partitions, modules)) < len(partitions):
         return (), (messages.no_islands(at.child("gpus", 0)),)
     sets = (tuple(sorted(modules[m] for m in p.modules)) for p in partitions)
     return tuple(s for s in sets if len(s) > 1), ()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Sequence
+
 from gpuplan.catalog.model import FabricPartition, Gpu
 
 
@@ -10,6 +12,13 @@ def fabric_partitions(gpu: Gpu, gpus_on_host: int) -> tuple[FabricPartition, ...
     fewer GPUs are linked directly."""
     board = gpu.fabric_board
     return board.partitions if board is not None and board.gpus == gpus_on_host else ()
+
+
+def on_modules(
+    board: Sequence[FabricPartition], modules: Collection[int | None]
+) -> list[FabricPartition]:
+    """The partitions of a board all of whose GPUs are among these modules of it."""
+    return [p for p in board if all(m in modules for m in p.modules)]
 
 
 def undescribed(gpu: Gpu) -> bool:

@@ -14,7 +14,7 @@ from gpuplan.placement.machines.sets import bundles, companions, sets
 from gpuplan.placement.machines.state import GpuChoice, GpuState, HostState, Pick
 from gpuplan.plan.isolation import share_a_gpu
 from gpuplan.plan.model import Shortfall
-from gpuplan.sharing.fabric import fabric_partitions
+from gpuplan.sharing.fabric import fabric_partitions, on_modules
 from gpuplan.sharing.partitions import mediated, room_for, takes_turns
 
 
@@ -73,7 +73,7 @@ def _fabric(
     free: Sequence[GpuState], board: tuple[FabricPartition, ...], count: int
 ) -> Iterator[GpuChoice]:
     modules = {g.gpu.module_id: g for g in free if g.gpu.module_id is not None}
-    whole = [p for p in board if modules.keys() >= set(p.modules)]
+    whole = on_modules(board, modules)
     fitting = [
         (_choice([modules[m] for m in p.modules], p.number), p)
         for p in whole
