@@ -54,7 +54,9 @@ class Target:
     `plugin_on_nodes` also with what offers GPUs to pods. `has_instead`: components of the catalogue
     that the stack does not bring, for the target has something else that does the same.
     `infiniband` is what pods ask for its adapters by, `zones` how two of a
-    region are written in a manifest.
+    region are written in a manifest. `states_access`: the stack that makes the cluster says how it
+    is reached.
+    `other_vendors`: GPUs of any maker are planned, elsewhere those of the first alone.
     `monitors`: the images that watch the workloads, where the stack starts them itself.
     `starts_engines`: what is emitted gives engines their arguments, those for drafting among them;
     elsewhere images start their engines by themselves. `updated_by` is the module that fits a plan
@@ -76,6 +78,8 @@ class Target:
     domains: bool = False
     queues_pods: bool = False
     provider: str | None = None
+    states_access: bool = False
+    other_vendors: bool = False
     installs_components: bool = False
     balancer: str | None = None
     monitors: tuple[str, ...] = ()
@@ -118,6 +122,7 @@ TARGETS = {
             backends=("pulumi.kubernetes", "helm"),
             updated_by="kubernetes.update.carry",
             gpu_sharing="mig",
+            other_vendors=True,
             groups=True,
             pools=True,
             domains=True,
@@ -162,6 +167,7 @@ TARGETS = {
             gpu_sharing="mig",
             queues_pods=True,
             provider="aws",
+            states_access=True,
             zones=("{region}a", "{region}b"),
             installs_components=True,
             starts_engines=True,
@@ -178,6 +184,7 @@ TARGETS = {
             pools=True,
             queues_pods=True,
             provider="gcp",
+            states_access=True,
             zones=("{region}-b", "{region}-c"),
             installs_components=True,
             starts_engines=True,
@@ -253,6 +260,7 @@ TARGETS = {
             other_names=("compose", "docker-compose"),
             backends=("docker",),
             gpu_sharing="mig",
+            other_vendors=True,
             balancer="haproxy",
             monitors=("dcgm-exporter", "prometheus", "grafana"),
             starts_engines=True,
@@ -286,6 +294,10 @@ OTHER_NAMES = {other: target.name for target in TARGETS.values() for other in ta
 def implemented() -> tuple[str, ...]:
     """The targets that something is emitted for, in the table's order."""
     return tuple(target.name for target in TARGETS.values() if target.backends)
+
+
+def of_other_vendors() -> tuple[str, ...]:
+    return tuple(target.name for target in TARGETS.values() if target.other_vendors)
 
 
 def making_machines_of(provider: str) -> str:

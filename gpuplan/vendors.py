@@ -13,10 +13,11 @@ from gpuplan.frozen import record
 
 
 class Format(NamedTuple):
-    """A number format that engines compute in on some architectures: all of them where empty."""
+    """A number format that engines compute in: on all GPUs, or `with_fp8` on those alone that
+    compute in fp8 themselves."""
 
     name: str
-    architectures: tuple[str, ...] = ()
+    with_fp8: bool = False
 
 
 @record
@@ -28,9 +29,9 @@ class Vendor:
     id. A virtual function is another device, so that machines which are rented are told by their
     instance type. `operator` is the component of the catalogue that sets nodes up, `on_nodes` what
     they must have themselves, in Markdown.
-    `targets` plan its GPUs (None: all do), `kinds` of workload they are planned for. `formats` are
-    the number formats of engines there; None where compute capability tells. `groups`: a replica
-    may lie on several nodes.
+    `kinds` of workload are planned on its GPUs (None: all are), on the targets that plan those of
+    `other_vendors`. `formats` are the number formats of engines there; None where compute
+    capability tells. `groups`: a replica may lie on several nodes.
     `devices` are the files that a container gets without a device plugin, beside those of its GPUs
     (none: its runtime gives it all), `pci_vendor` is what the kernel calls the vendor, `toolkit`
     what a machine with Docker needs, in Markdown. `capabilities` and `seccomp` are what containers
@@ -44,7 +45,6 @@ class Vendor:
     label: str
     labelled_by: Literal["product", "device"]
     operator: str
-    targets: tuple[str, ...] | None = None
     kinds: tuple[str, ...] | None = None
     formats: tuple[Format, ...] | None = None
     on_nodes: str = ""
@@ -56,16 +56,11 @@ class Vendor:
     seccomp: Literal["RuntimeDefault", "Unconfined"] = "RuntimeDefault"
     reason: str = ""
 
-    def plans_on(self, target: str | None) -> bool:
-        """Whether its GPUs are planned there; without a target, whatever runs on the machines."""
-        return self.targets is None or target in self.targets
-
-    def computes(self, precision: str, architecture: str) -> bool:
-        """Whether engines compute in the format there, as far as the vendor decides that."""
-        return self.formats is None or any(
-            f.name == precision and architecture in (f.architectures or (architecture,))
-            for f in self.formats
-        )
+    def computes(self, precision: str, *, fp8: bool) -> bool:
+        """Whether engines compute in the format there, as far as the vendor decides that. `fp8`:
+        the GPU does in that."""
+        known = self.formats
+        return known is None or any(f.name == precision and f.with_fp8 <= fp8 for f in known)
 
 
 NVIDIA, AMD = "nvidia", "amd"
@@ -100,18 +95,17 @@ VENDORS = {
             label="amd.com/gpu.device-id",
             labelled_by="device",
             operator="amd-gpu-operator",
-            targets=("kubernetes", "docker"),
             kinds=("serving", "batch"),
             # vLLM, docs/features/quantization: FP8 has kernels on AMD, INT8 has none; quark.md:
             # MXFP4 is widened to 16 bits on MI300 and MI325. INT4 is among the formats of
             # vllm/platforms/rocm.py (001eda3), and InferenceX ran mixtures in it (2a2bb8c). NVFP4
-            # is NVIDIA's own, and CDNA 2 has no FP8.
+            # is NVIDIA's own. What was run in fewer than 16 bits has FP8: CDNA 3 and 4.
             formats=(
                 Format("bf16"),
                 Format("fp16"),
-                Format("fp8", ("cdna3", "cdna4")),
-                Format("int4", ("cdna3", "cdna4")),
-                Format("mxfp4", ("cdna3", "cdna4")),
+                Format("fp8", with_fp8=True),
+                Format("int4", with_fp8=True),
+                Format("mxfp4", with_fp8=True),
             ),
             # docs/dcm of ROCm/gpu-operator: CPX would count each part of a GPU as one.
             on_nodes="its driver (`amdgpu`), and GPUs that are not partitioned (SPX, NPS1)",

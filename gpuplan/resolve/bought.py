@@ -10,10 +10,10 @@ from gpuplan.catalog.shapes import RULE, Shape, Wanted, known_names, providers, 
 from gpuplan.diagnostics import Diagnostic, Severity
 from gpuplan.manifest.v1 import NodeShape
 from gpuplan.resolve import messages
-from gpuplan.resolve.where import Where, known_gpu, node_watts, price_of
+from gpuplan.resolve.where import Where, known_gpu, node_watts, planned_on, price_of
 from gpuplan.sizing.evidence.formula import Quantity
 from gpuplan.sizing.hardware.offers import GpuOffer
-from gpuplan.vendors import FIRST, vendor_of
+from gpuplan.vendors import FIRST
 
 
 def bought(where: Where, catalog: Catalog) -> tuple[list[GpuOffer], list[Diagnostic]]:
@@ -77,7 +77,7 @@ def _unknown(where: Where, catalog: Catalog) -> Iterator[Diagnostic]:
 
 def _sold(where: Where, gpu: Gpu, catalog: Catalog) -> bool:
     """Whether a GPU type is offered that the manifest does not name."""
-    if not (catalog.plannable(gpu) and vendor_of(gpu.vendor).plans_on(where.platform.target)):
+    if not (catalog.plannable(gpu) and planned_on(where.platform.target, gpu)):
         return False
     if where.provider is not None or where.platform.nodes is not None:
         return True

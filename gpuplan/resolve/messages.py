@@ -19,6 +19,7 @@ from gpuplan.diagnostics import (
     warning,
 )
 from gpuplan.source import Origin
+from gpuplan.targets import of_other_vendors
 from gpuplan.units import plural
 from gpuplan.vendors import Vendor, vendor_of
 
@@ -145,7 +146,7 @@ def gpu_of_another_target(name: str, vendor: Vendor, target: str | None, at: Ori
         "GP012",
         f"{name} cannot be planned {where}",
         at,
-        label=f"{vendor.title} GPUs are planned for target {', '.join(vendor.targets or ())}",
+        label=f"{vendor.title} GPUs are planned for target {', '.join(of_other_vendors())}",
         help=f"use that target, or GPUs of {vendor_of(None).title}",
     )
 

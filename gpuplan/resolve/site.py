@@ -16,7 +16,7 @@ from gpuplan.manifest.v1 import Platform
 from gpuplan.plan.model import Fabric
 from gpuplan.resolve import messages
 from gpuplan.resolve.clusters.domains import within_domains
-from gpuplan.resolve.where import Where, known_gpu, node_watts, price_of
+from gpuplan.resolve.where import Where, known_gpu, node_watts, planned_on, price_of
 from gpuplan.sharing.partitions import mediated
 from gpuplan.sizing.evidence.formula import Quantity
 from gpuplan.sizing.hardware.locality import Locality, localities
@@ -183,7 +183,7 @@ def _gpu_name(catalog: Catalog, name: str, at: Origin, target: str | None) -> It
         yield messages.unknown_gpu(name, catalog.gpu_ids, at)
     elif not catalog.plannable(gpu):
         yield messages.foreign_gpu(gpu.name, at)
-    elif not vendor_of(gpu.vendor).plans_on(target):
+    elif not planned_on(target, gpu):
         yield messages.gpu_of_another_target(gpu.name, vendor_of(gpu.vendor), target, at)
 
 

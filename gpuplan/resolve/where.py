@@ -11,7 +11,8 @@ from gpuplan.frozen import frozen
 from gpuplan.manifest.v1 import Platform
 from gpuplan.sizing.evidence.formula import Quantity
 from gpuplan.source import Origin
-from gpuplan.targets import TARGETS
+from gpuplan.targets import TARGETS, of_other_vendors
+from gpuplan.vendors import FIRST
 
 if TYPE_CHECKING:
     from gpuplan.inventory.v1 import Inventory
@@ -58,6 +59,11 @@ def price_of(where: Where, gpu: Gpu, catalog: Catalog) -> tuple[Quantity | None,
         return None, None
     cited = f"{listed.source}: {PRICE_RULE}"
     return Quantity(float(listed.usd_per_hour), "USD/h", cited), listed
+
+
+def planned_on(target: str | None, gpu: Gpu) -> bool:
+    """Whether GPUs of its maker are; without a target, on machines whatever runs there."""
+    return gpu.vendor == FIRST or target in of_other_vendors()
 
 
 def known_gpu(catalog: Catalog, name: str) -> Gpu:

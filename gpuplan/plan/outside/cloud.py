@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Literal
 
 from gpuplan.frozen import record
+from gpuplan.targets import TARGETS, making_machines_of
 
 CapacityKind = Literal["on-demand", "spot", "reserved", "block", "flex-start", "queued"]
 WAITED: tuple[CapacityKind, ...] = (
@@ -142,7 +143,7 @@ class Cloud:
     @property
     def states_access(self) -> bool:
         """Whether the stack of the cluster says how it is reached."""
-        return self.provider in ("aws", "gcp")
+        return TARGETS[making_machines_of(self.provider)].states_access
 
     def cards_of(self, pool: str) -> NetworkCards | None:
         """Those of a pool whose pods use them."""

@@ -184,7 +184,7 @@ def unsupported(gpu: Gpu, precision: str, engine: str = "") -> tuple[Shortfall, 
     """The gate that a GPU fails which cannot compute in `precision`, nor has an `engine` that
     widens its weights, or for which no engine has kernels."""
     maker = VENDORS.get(gpu.vendor)
-    if maker and not maker.computes(precision, gpu.architecture):
+    if maker and not maker.computes(precision, fp8=gpu.peak_fp8 is not None):
         return gate_of(f"{precision} kernels for {maker.title}'s {gpu.architecture}", "absent")
     capability = float(gpu.compute_capability) if gpu.compute_capability else None
     if capability is not None and capability < OLDEST.get(engine, 0.0):

@@ -98,7 +98,7 @@ def test_a_precision_needs_a_peak_that_is_known() -> None:
     # What another vendor calls its generations says nothing: its record names what has kernels.
     cdna3 = replace(H100, vendor="amd", architecture="cdna3", compute_capability=None)
     assert unsupported(cdna3, "fp8") == ()
-    (absent,) = unsupported(replace(cdna3, architecture="cdna2"), "fp8")
+    (absent,) = unsupported(replace(cdna3, architecture="cdna2", peak_fp8=None), "fp8")
     assert (absent.resource, absent.lack) == ("fp8 kernels for AMD's cdna2", "absent")
 
 
