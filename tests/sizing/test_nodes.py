@@ -150,6 +150,37 @@ def test_of_replicas_that_a_node_holds_larger_ones_are_tried_where_memory_binds_
     assert bool(over_nodes(text, where)) == over
 
 
+LONG = "input_tokens: {mean: 1000, p95: 4000}, output_tokens: {mean: 3000, p95: 12000}"
+SCARCE = MIXTURE.replace(TOKENS, LONG)
+SCARCE = SCARCE.replace("0.2", "3") + "    slo: {time_per_output_token: 40 ms}\n"
+
+
+def test_larger_replicas_are_tried_where_there_are_too_few_nodes_for_smaller_ones() -> None:
+    """Where memory binds, replicas over nodes take fewer of them than those inside one do."""
+    free = sized(SCARCE, site("h200-sxm-141gb"))
+    count = free.replicas * free.nodes_per_replica
+    inside = [
+        c.nodes
+        for _, group in tried(wanted(SCARCE), site("h200-sxm-141gb"))
+        for c in group
+        if c.feasible and c.gpus == 8
+    ]
+    assert min(inside) > count
+    just = sized(SCARCE, site("h200-sxm-141gb", node_count=count))
+    assert (shape(just), just.replicas) == (shape(free), free.replicas)
+    answer = size(wanted(SCARCE), site("h200-sxm-141gb", node_count=count - 1))
+    assert isinstance(answer, tuple)
+    (problem,) = (d for d in answer if isinstance(d, Diagnostic))
+    assert f"nodes: needs {count}, has {count - 1}" in problem.label
+
+
+def test_larger_replicas_are_tried_where_fewer_are_asked_than_smaller_ones_would_be() -> None:
+    free = sized(SCARCE, site("h200-sxm-141gb"))
+    assert free.nodes_per_replica > 1
+    asked = SCARCE + f"    overrides: {{replicas: {free.replicas}}}\n"
+    assert shape(sized(asked, site("h200-sxm-141gb"))) == shape(free)
+
+
 def test_as_many_nodes_are_tried_as_there_are() -> None:
     assert not over_nodes(LARGE, site("h100-sxm-80gb", node_count=1))
     assert {c.gpus for c in over_nodes(LARGE, site("h100-sxm-80gb", node_count=2))} == {16}

@@ -93,12 +93,15 @@ def _largest(tried: list[Candidate]) -> list[Candidate]:
 
 
 def _short(candidate: Candidate) -> bool:
-    """Whether it takes most of a node, so that no larger group inside one has more room."""
-    if not candidate.feasible:
-        whole = 2 * candidate.gpus > candidate.device.offer.gpus_per_node
-        return whole and candidate.shortfalls[0].resource in (*MEMORY, "gpus_per_node")
+    """Whether memory limits it where it takes most of a node, so that no larger group inside one
+    has more room, or several nodes, of which larger replicas may take fewer."""
+    lacking = "" if candidate.feasible else candidate.shortfalls[0].resource
+    whole = 2 * candidate.gpus > candidate.device.offer.gpus_per_node
+    if lacking in (*MEMORY, "gpus_per_node"):
+        return whole
+    several = candidate.nodes > 1 if lacking in ("", "nodes") else whole and lacking == "replicas"
     layout = candidate.detail
-    if candidate.nodes < 2 or not isinstance(layout, LimitedReplica):
+    if not several or not isinstance(layout, LimitedReplica):
         return False
     shortfalls, _ = gate(layout.replica, layout.limit + 1)
     return bool(shortfalls) and shortfalls[0].resource in MEMORY
