@@ -21,7 +21,6 @@ from gpuplan.sizing.physics.training.division import Method
 from gpuplan.sizing.physics.training.prepared import Prepared, link, prepare
 from gpuplan.sizing.physics.training.run import Run
 
-DEEPSEEK_V3 = "deepseek-ai/DeepSeek-V3"  # its bundled dimensions leave the module out
 NODE = 8  # GPUs of a machine, which NVLink or PCIe joins, where the catalogue states no domain
 
 
@@ -143,5 +142,5 @@ def predicting(model: Transformer, framework: str) -> tuple[int, int]:
     published FLOP a token tell. A module of Nemotron-H is two of its layers."""
     if framework != "megatron-bridge":
         return 0, 0
-    modules = 1 if model.identifier == DEEPSEEK_V3 else model.mtp_layers
+    modules = model.mtp_layers
     return modules * (2 if model.mlp_free_layers else 1), modules

@@ -13,7 +13,11 @@ from gpuplan.models.families.dense import DENSE, UNLIMITED
 from gpuplan.models.families.layers import Feed, Frame, Parts
 from gpuplan.models.fields import Fields
 
-# States that are carried along have no longest sequence.
+# What configurations leave out: a module for multi-token prediction lies in the checkpoints of
+# GLM-4.5 (Megatron-Bridge, docs/models/llm/glm45.md), of GLM-4.7-Flash, whose layer 47 of 47
+# transformers does not load (modular_glm4_moe_lite.py), and of Qwen3-Next (vLLM,
+# qwen3_next_mtp.py).
+_PREDICTS = {"num_nextn_predict_layers": 1}
 
 
 def _glm(fields: Fields, parts: Parts) -> Parts:
@@ -38,6 +42,13 @@ _SPARSE = replace(_LATENT3, mixers=attention.indexed)
 _QWEN3 = DENSE["Qwen3ForCausalLM"]
 _QWEN_NEXT = replace(
     _QWEN3, parts=Parts(query_key_norm="head", output_gate=True), mixers=hybrids.qwen_next
+)
+_QWEN3_5 = replace(
+    _QWEN_NEXT,
+    text="text_config",
+    towers=towers.qwen3_vl,
+    rotary=rotary.qwen3_5,
+    names={"num_nextn_predict_layers": "mtp_num_hidden_layers"},
 )
 _MINIMAX = Architecture(mixers=hybrids.minimax, feeds=experts.local, head_dim="stated")
 _LLAMA4 = Architecture(
@@ -128,9 +139,10 @@ MIXTURES: dict[str, Architecture] = {
         feeds=experts.deepseek,
         adjust=_glm,
         bias_field="attention_bias",
+        defaults=_PREDICTS,
         head_dim="stated",
     ),
-    "Glm4MoeLiteForCausalLM": _LATENT3,
+    "Glm4MoeLiteForCausalLM": replace(_LATENT3, defaults=_PREDICTS),
     "GlmMoeDsaForCausalLM": _SPARSE,
     "GptOssForCausalLM": Architecture(
         parts=Parts(
@@ -215,7 +227,7 @@ MIXTURES: dict[str, Architecture] = {
     ),
     "Qwen2MoeForCausalLM": replace(DENSE["Qwen2ForCausalLM"], feeds=experts.qwen),
     "Qwen3MoeForCausalLM": replace(_QWEN3, feeds=experts.qwen),
-    "Qwen3NextForCausalLM": replace(_QWEN_NEXT, feeds=experts.qwen),
+    "Qwen3NextForCausalLM": replace(_QWEN_NEXT, feeds=experts.qwen, defaults=_PREDICTS),
     "Qwen3VLMoeForConditionalGeneration": replace(
         _QWEN3,
         feeds=experts.qwen,
@@ -223,16 +235,8 @@ MIXTURES: dict[str, Architecture] = {
         towers=towers.qwen3_vl,
         rotary=rotary.qwen_vl,
     ),
-    "Qwen3_5ForConditionalGeneration": replace(
-        _QWEN_NEXT, text="text_config", towers=towers.qwen3_vl, rotary=rotary.qwen3_5
-    ),
-    "Qwen3_5MoeForConditionalGeneration": replace(
-        _QWEN_NEXT,
-        feeds=experts.qwen,
-        text="text_config",
-        towers=towers.qwen3_vl,
-        rotary=rotary.qwen3_5,
-    ),
+    "Qwen3_5ForConditionalGeneration": _QWEN3_5,
+    "Qwen3_5MoeForConditionalGeneration": replace(_QWEN3_5, feeds=experts.qwen),
     "Step3p5ForCausalLM": Architecture(
         parts=Parts(query_key_norm="head", router_bias=True),
         mixers=special.step,

@@ -12,9 +12,7 @@ from gpuplan.sizing.calibration.gaussian import NOBODYS, log2
 
 # What sources do not say: whether runs of models with modules for multi-token prediction used them,
 # and with which of its many options SGLang ran. Repeats of such runs lie far apart.
-VARIED = "sglang"
-DRAFTING = ("sglang", "tensorrt-llm")
-DRAFTED = ("DeepseekV3", "DeepseekV4", "Glm4Moe", "GlmMoe", "Qwen3Next", "Qwen3_5Moe")
+VARIED, DRAFTING = "sglang", "tensorrt-llm"
 OWN = "own"  # the site of measurements that name no source, and of everything that is planned
 # Sites whose settings the engines' makers chose point by point (InferenceX); others take an engine
 # about as it ships.
@@ -65,7 +63,7 @@ def features(
         "spread": harness if site in TUNED else f"{USUAL}, {AMD if gpu.vendor == AMD else kind}",
         "cell": cell,
         "unrecorded": f"{cell}|{tp}|{dp}|{ep}|{pp}|{version}|{concurrency}|{input}|{output}"
-        if engine == VARIED or (engine in DRAFTING and _has_drafts(model))
+        if engine == VARIED or (engine == DRAFTING and model.mtp_layers)
         else NOBODYS,
         "layout": layout,
         "batch": log2(concurrency),
@@ -73,7 +71,3 @@ def features(
         "output": log2(output),
         "gpus": log2(tp * dp * pp),
     }
-
-
-def _has_drafts(model: Transformer) -> bool:
-    return model.mtp_layers > 0 or model.architecture.startswith(DRAFTED)
