@@ -137,6 +137,7 @@ class Transformer:
       `dense_layers` have the dense MLP of `intermediate_size`;
     - `linear`, `sparse`: see their records; `output_gate`: a gate as wide as the attention's output
       multiplies it (Qwen3-Next: the query projection is twice as wide);
+    - `parallel_blocks`: attention and MLP of a layer read the same input (GPT-J);
     - `towers`: their parameters are within `parameters`, and linear there; `rotary_elements`: of
       the tables of positions beside them, which engines hold on every GPU;
     - `kept_parameters`: projections of attention that the quantized checkpoint leaves in 16 bits,
@@ -182,6 +183,7 @@ class Transformer:
     linear: LinearAttention | None = None
     sparse: SparseAttention | None = None
     output_gate: bool = False
+    parallel_blocks: bool = False
     towers: tuple[Tower, ...] = ()
     rotary_elements: int = 0
     mtp_layers: int = 0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import cache
 
-from gpuplan.accuracy.data.networks import NETWORKS
+from gpuplan.accuracy.data.gpus import NETWORKS
 from gpuplan.accuracy.points.points import Case
 from gpuplan.accuracy.points.settings import Setting, setting
 from gpuplan.catalog.model import Gpu

@@ -20,7 +20,7 @@ VARIANTS = ("server", "workstation", "max-q")
 NOISE = re.compile(
     r"nvidia|amd|intel|maxsun|ms|turbo|r|tm|geforce|tesla|instinct|radeon|quadro|gpus?|"
     r"accelerator|tensor|core|generation|"
-    r"edition|blackwell|hopper|ampere|volta|turing|lovelace|grace|superchip|graphics|card|oam|ac|"
+    r"edition|lovelace|grace|superchip|graphics|card|oam|ac|"
     r"hbm[23]?e?|gddr\dx?|spx|nps1|smc|emulated|"
     r"\d+w|nvl\d\d"  # a power limit, a rack
 )
@@ -86,7 +86,7 @@ def read(name: str) -> Name:
             form = FORMS[shape[1]]
         elif word in VARIANTS:
             variant = word
-        elif not NOISE.fullmatch(word):
+        elif not (NOISE.fullmatch(word) or word in _generations()):
             family += f"-{word}" if family else word
     if re.fullmatch(r"a[4-6]000|\d{4}(-\S+)?|pro-\d{4}", family):
         family = f"rtx-{family}"
@@ -125,10 +125,21 @@ def _label(name: str) -> str:
 
 
 @cache
-def _known() -> tuple[Card, ...]:
+def _gpus() -> tuple[Gpu, ...]:
     catalog = load_catalog()
-    gpus = [gpu for gpu in map(catalog.gpu, catalog.gpu_ids) if gpu]
-    return tuple(card for gpu in gpus for card in _cards(gpu))
+    return tuple(gpu for gpu in map(catalog.gpu, catalog.gpu_ids) if gpu)
+
+
+@cache
+def _generations() -> frozenset[str]:
+    """Those that tell no two GPUs apart, as `ada` does."""
+    telling = {word for gpu in _gpus() for word in gpu.identifier.split("-")}
+    return frozenset(gpu.architecture for gpu in _gpus()) - telling
+
+
+@cache
+def _known() -> tuple[Card, ...]:
+    return tuple(card for gpu in _gpus() for card in _cards(gpu))
 
 
 def _cards(gpu: Gpu) -> Iterator[Card]:

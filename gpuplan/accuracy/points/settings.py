@@ -21,6 +21,7 @@ MLPERF = "mlperf"  # the framework of runs of MLPerf Training
 TRAINER_STEPS = 8  # micro-batches of a step on each GPU in the HF Trainer's points
 TRAINER_RANK = 64
 TITAN = "torchtitan"
+MXFP8 = 10.0  # the least compute capability for it (TransformerEngine, check_mxfp8_support)
 SAMPLE = 256.0  # tokens of a packed sample of fine-tuning, of SQuAD's order
 # NeMo 24.07's table of fine-tuning has no column for virtual stages; its own scripts state them:
 # NVIDIA/NeMo-Framework-Launcher, examples/peft/llama/h100: 13b_1node.sh, 70b_2node.sh (26e42fa9).
@@ -201,13 +202,14 @@ def noted(case: Case, name: str, default: float) -> float:
 
 
 def precision(case: Case) -> str:
-    """mxfp8 is Blackwell's; weights in 4 bits beside adapters are computed in bf16."""
+    """Weights in 4 bits beside adapters are computed in bf16."""
     text = case.row["precision"].lower()
     if "nvfp4" in text or text == "fp4":
         return "nvfp4"
     if "fp8" in text:
         scaled = "mx" in text or "alt" in text
-        return "mxfp8" if scaled and case.gpu.architecture == "blackwell" else "fp8"
+        able = float(case.gpu.compute_capability or 0) >= MXFP8
+        return "mxfp8" if scaled and able else "fp8"
     return "bf16"
 
 

@@ -109,7 +109,7 @@ class Runner:
     numbers: Numbers
     kind: Mapping[str, bool]
     bridged: bool
-    architecture: str
+    capability: str | None
 
 
 def runner(
@@ -149,7 +149,7 @@ def _runner(
         numbers=sheet(floats(scope) | spread),
         kind=traits(model, division),
         bridged=gpu.nvlink_bytes_per_s is None,
-        architecture=gpu.architecture,
+        capability=gpu.compute_capability,
     )
 
 

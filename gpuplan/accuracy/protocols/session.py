@@ -17,6 +17,7 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import cache
 
+from gpuplan.accuracy.data.gpus import FLOP_A_CLOCK
 from gpuplan.accuracy.protocols.ranks import Numbers, Runner, Same, decode, prefill
 from gpuplan.accuracy.protocols.throughput import Pace, paced
 from gpuplan.models.model import Transformer
@@ -26,10 +27,6 @@ from gpuplan.sizing.evidence.sheet import Sheet
 STEP_TOKENS = 16384.0
 THIRDS = (0.17, 0.5, 0.83)  # of the output: where a static batch is sampled
 TOGETHER = (1, 8)  # queries of a KV head that XQA computes on tensor cores
-# Dense bf16 FLOP of an SM in a clock: NVIDIA's A100, H100 and Ada architecture white papers.
-FLOP_A_CLOCK = {"ampere": 2048.0, "hopper": 4096.0, "ada": 1024.0}
-# Attention and MLP of a layer read the same input: their sum is reduced once.
-PARALLEL_BLOCKS = ("GPTJ", "Falcon")
 _OWN = ("prefill_", "grouped_")
 
 STATIC = Sheet(
@@ -129,23 +126,24 @@ def _decoded(
         return step
     numbers = {n: runner.numbers[n] for n in ("bf16_peak", "kv_bytes_each")}
     numbers |= {n: step[n] for n in ("attention_bytes", "attention_seconds")}
-    numbers |= {"group": float(group), "flop_a_clock": _flop_a_clock(runner.architecture)}
+    numbers |= {"group": float(group), "flop_a_clock": _flop_a_clock(runner.capability)}
     numbers |= {n: constants[n] for n in ("grouped_elements", "attention_factor")}
     factors["attention_factor"] = UNSHARED(numbers)["attention_factor"]
     return decode(runner, factors, batch, context)
 
 
-def _flop_a_clock(architecture: str) -> float:
-    if architecture not in FLOP_A_CLOCK:
-        raise ValueError(f"no source says what an SM of {architecture} computes in a clock")
-    return FLOP_A_CLOCK[architecture]
+def _flop_a_clock(capability: str | None) -> float:
+    known = FLOP_A_CLOCK.get(capability or "")
+    if known is None:
+        raise ValueError(f"no source says what an SM of capability {capability} does in a clock")
+    return known
 
 
 def _kernels(runner: Runner, constants: Numbers) -> dict[str, float]:
     factors = {n: v for n, v in constants.items() if not n.startswith(_OWN)}
     factors["eager_seconds"] = 0.0  # a built engine runs prompts without Python
-    if runner.model.architecture.startswith(PARALLEL_BLOCKS):
-        factors["link_factor"] /= 2
+    if runner.model.parallel_blocks:
+        factors["link_factor"] /= 2  # the sum of attention and MLP is reduced once
     return factors
 
 

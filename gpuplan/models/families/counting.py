@@ -44,6 +44,7 @@ def numbers(shape: Shape) -> dict[str, Any]:
         "linear": next(iter(_merged(m.recurrent for m in _mixers(layers) if m.recurrent)), None),
         "sparse": _sparse(layers),
         "output_gate": frame.parts.output_gate,
+        "parallel_blocks": frame.parts.parallel,
         "towers": shape.towers,
         "rotary_elements": shape.rotary if shape.towers else 0,
     } | _parameters(shape)

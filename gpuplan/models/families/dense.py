@@ -65,7 +65,7 @@ _CHATGLM = Architecture(
     },
 )
 _COHERE = Architecture(
-    parts=Parts(norms=1),
+    parts=Parts(norms=1, parallel=True),
     bias_field="attention_bias",
     adjust=dense_parts.cohere,
     kv_heads=as_many,
@@ -122,14 +122,17 @@ DENSE: dict[str, Architecture] = {
         defaults={"tie_word_embeddings": True},
     ),
     "GPTJForCausalLM": Architecture(
-        parts=replace(_GPT, norms=1),
+        parts=replace(_GPT, norms=1, parallel=True),
         feeds=experts.four_times("n_inner"),
         ends=dense_parts.head_bias,
         kv_heads=as_many,
         names=_GPT_NAMES,
     ),
     "GPTNeoXForCausalLM": Architecture(
-        parts=replace(_GPT, attention_bias="all"), bias_field="attention_bias", kv_heads=as_many
+        parts=replace(_GPT, attention_bias="all"),
+        bias_field="attention_bias",
+        adjust=dense_parts.neox,
+        kv_heads=as_many,
     ),
     "Gemma2ForCausalLM": replace(
         _GEMMA, parts=Parts(norms=4), mixers=attention.windowed(windows.every_other)
@@ -212,7 +215,7 @@ DENSE: dict[str, Architecture] = {
         mixers=attention.windowed(windows.all_layers), kv_heads=as_many
     ),
     "PhiForCausalLM": Architecture(
-        parts=replace(_GPT, attention_bias="all", norms=1),
+        parts=replace(_GPT, attention_bias="all", norms=1, parallel=True),
         ends=dense_parts.head_bias,
         kv_heads=as_many,
     ),

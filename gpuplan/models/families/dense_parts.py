@@ -48,7 +48,11 @@ def falcon(fields: Fields, parts: Parts) -> Parts:
     norms = 1 if parallel and not fields.flag("new_decoder_architecture") else 2
     norms = fields.whole("num_ln_in_parallel_attn", norms)
     bias: Bias = "all" if biased else "none"
-    return replace(parts, attention_bias=bias, mlp_bias=biased, norms=norms)
+    return replace(parts, attention_bias=bias, mlp_bias=biased, norms=norms, parallel=parallel)
+
+
+def neox(fields: Fields, parts: Parts) -> Parts:
+    return replace(parts, parallel=fields.flag("use_parallel_residual", default=True))
 
 
 def one_kv_head(fields: Fields, heads: int) -> int:
@@ -92,5 +96,5 @@ def starcoder(fields: Fields, parts: Parts) -> Parts:
 
 def stablelm(fields: Fields, parts: Parts) -> Parts:
     bias: Bias = "query_key_value" if fields.flag("use_qkv_bias") else "none"
-    norms = 1 if fields.flag("use_parallel_residual") else 2
-    return replace(parts, attention_bias=bias, norms=norms)
+    parallel = fields.flag("use_parallel_residual")
+    return replace(parts, attention_bias=bias, norms=1 if parallel else 2, parallel=parallel)

@@ -29,7 +29,8 @@ class Parts:
     """The parts in which decoders differ. `norms` are those of width `hidden_size` in a layer, with
     a bias each where `norm_bias`, without a weight where not `norm_weight`. `query_key_norm`: of
     one head's width or of all heads together. `attention_quantized` is False where quantized
-    checkpoints hold the experts alone in low precision."""
+    checkpoints hold the experts alone in low precision. `parallel`: attention and MLP of a layer
+    read the same input."""
 
     attention_bias: Bias = "none"
     mlp_bias: bool = False
@@ -39,6 +40,7 @@ class Parts:
     query_key_norm: Norm = "none"
     attention_sinks: bool = False
     output_gate: bool = False
+    parallel: bool = False
     norms: int = 2
     norm_bias: bool = False
     norm_weight: bool = True

@@ -218,15 +218,16 @@ def test_a_host_feeds_the_gpu_in_its_own_time(
         ({"release": DISPATCHED - 0.01}, True),
         ({"release": DISPATCHED}, False),
         ({"release": DISPATCHED - 0.01, "superchip": True}, False),
-        ({"release": DISPATCHED - 0.01, "generation": "hopper"}, False),
+        ({"release": DISPATCHED - 0.01, "capability": "9.0"}, False),
+        ({"release": DISPATCHED - 0.01, "capability": "8.0"}, False),
         ({"release": DISPATCHED - 0.01, "framework": "mlperf"}, False),
     ],
 )
 def test_experts_of_other_nodes_were_reached_by_plain_exchanges_at_first(
     changes: dict[str, object], plain: bool
 ) -> None:
-    """Of Megatron-Bridge on Blackwell's HGX; others' names were known."""
-    rates = factors(of(**{**BRIDGE, "generation": "blackwell", "capability": "", **changes}), KNOWN)
+    """Of Megatron-Bridge on Blackwell's HGX; others were known by capability."""
+    rates = factors(of(**{**BRIDGE, "capability": "10.0", **changes}), KNOWN)
     assert rates["remote_exposed"] == KNOWN["remote.plain" if plain else "remote"]
 
 

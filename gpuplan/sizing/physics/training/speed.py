@@ -18,6 +18,7 @@ from gpuplan.sizing.hardware.measured import NotMeasured, generation, lacking
 GENERATIONS = frozenset(name.split(".")[1] for name in CONSTANTS if name.startswith("compute."))
 LATE = 5.1  # the MLPerf round that brought new kernels for Blackwell
 DISPATCHED = 3.0  # its release (26.04) that dispatches to other nodes once a node on all GPUs
+DEEPEP = ("8.", "9.")  # compute capabilities that it did so on before; others by their full names
 # Its first release (26.02) on cuDNN 9.17, whose attention reaches 0.53 of a GB200's peak, forward
 # and backward at 8,192 tokens, where 9.10 to 9.13 reach 0.445 of a B200's (NVIDIA/cudnn-frontend,
 # benchmark/sdpa_benchmark_training, commits b372d39 and 0b1577c). That no earlier one has it is
@@ -200,8 +201,8 @@ def _plain(of: Traits) -> bool:
     """Whether tokens go to other nodes' experts by a plain all-to-all: until 26.02 DeepEP was not
     switched on for B300, whose full name Megatron-Bridge did not know
     (training/flex_dispatcher_backend.py), nor for what it had not been written for."""
-    hgx = of.generation == "blackwell" and not of.superchip
-    return of.framework == "megatron-bridge" and hgx and of.release < DISPATCHED
+    known = of.superchip or of.capability.startswith(DEEPEP)
+    return of.framework == "megatron-bridge" and not known and of.release < DISPATCHED
 
 
 def doubt(of: Traits) -> Factors:
