@@ -53,5 +53,7 @@ def test_mixtures_in_fp8_computed_every_expert_in_0_9(tmp_path: Path) -> None:
 
 
 def test_what_no_source_says_is_not_guessed(tmp_path: Path) -> None:
-    assert "blackwell" in reason(tmp_path, LONG | {"model": "mistral-7b", "gpu": "B200-SXM-180GB"})
+    assert "capability 10.0" in reason(
+        tmp_path, LONG | {"model": "mistral-7b", "gpu": "B200-SXM-180GB"}
+    )
     assert "mixtures alone" in reason(tmp_path, FIRST | {"model": "deepseek-r1"})

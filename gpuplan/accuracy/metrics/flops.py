@@ -9,6 +9,7 @@ none in fine-tuning.
 
 from __future__ import annotations
 
+from gpuplan.accuracy.data.models import UNGATED
 from gpuplan.accuracy.metrics.steps import predicting
 from gpuplan.accuracy.points.settings import Setting, version
 from gpuplan.models.model import Transformer
@@ -16,7 +17,6 @@ from gpuplan.sizing.model import widths
 
 CAUSAL = 25 + 9 / 100  # the release that first counted half of the scores
 MAMBA = 18_040.0  # of a state space layer's scan, an inner unit
-UNGATED = ("GptOssForCausalLM",)
 
 
 def flop_per_token(model: Transformer, setting: Setting, engine: str = "") -> float:
@@ -24,7 +24,7 @@ def flop_per_token(model: Transformer, setting: Setting, engine: str = "") -> fl
     w = {name: q.value for name, q in widths.inputs(model).items()}
     further, heads = predicting(model, setting.framework)
     routed = w.get("routed_parameters", 0.0)
-    if model.architecture in UNGATED:
+    if model.architecture.startswith(UNGATED):
         routed *= 2 / 3
     deeper = 1 + further / model.layers
     weights = (w["unrouted_parameters"] + routed) * deeper

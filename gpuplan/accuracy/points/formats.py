@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from gpuplan.accuracy.data.models import ATTENTION_KEPT
 from gpuplan.catalog.model import Gpu
 from gpuplan.models.model import Transformer
 from gpuplan.sizing.hardware.efficiency import peak
@@ -21,8 +22,6 @@ _NAMES = (
     ("fp16", "bf16"),
     ("fp32", "bf16"),
 )
-# NVIDIA's 4-bit checkpoints of these leave attention in bf16; other mixtures are 4-bit throughout.
-_MIXED = ("Deepseek", "Kimi", "MiniMax", "Llama4", "GptOss")
 
 
 def weights(name: str) -> str:
@@ -39,11 +38,11 @@ def computed(gpu: Gpu, name: str) -> str:
 
 
 def quantized(model: Transformer, gpu: Gpu, name: str) -> Formats:
-    """NVIDIA's own checkpoints: fp8 scaled by tensor, but for latent attention; cache in fp8."""
+    """NVIDIA's own checkpoints: fp8 scaled by tensor, but for latent attention; cache in fp8. Of
+    4 bits throughout, where they do not leave attention as it was."""
     low = computed(gpu, name)
     usual = formats(model, low, "auto" if low in ("bf16", "int4", "int8") else "fp8")
     if low == "fp8" and model.latent is None:
         return Formats(matmul="fp8", experts="fp8", kv="fp8")
-    if low == "nvfp4" and not model.architecture.startswith(_MIXED) and model.latent is None:
-        return Formats(matmul="nvfp4", experts="nvfp4", kv="fp8")
-    return usual
+    kept = model.latent or model.kept_parameters or model.architecture.startswith(ATTENTION_KEPT)
+    return usual if low != "nvfp4" or kept else Formats(matmul="nvfp4", experts="nvfp4", kv="fp8")
