@@ -34,7 +34,7 @@ GPUS = {
 }
 ABOUT = (
     "Measured kernels, written by bench/kernels/efficiencies.py. A row: kernel, GPU, engine, "
-    "number format (or GPUs of a collective), the numbers of KERNEL in kernels.py, the median "
+    "number format (or GPUs of a collective), the numbers of KERNEL in efficiency.py, the median "
     "residual of the fit."
 )
 SOURCE = "tables of aiconfigurator-core 0.12.0 (NVIDIA, Apache-2.0, 2026-08-21)"

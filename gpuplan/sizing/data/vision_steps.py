@@ -16,3 +16,6 @@ NETWORK_SOURCE = (
 # How a plan takes a network to run: as PyTorch runs it, in the last release that was measured.
 MODE = "eager 2.9"
 LARGEST_BATCH = 256  # timm measures with as many, fewer where they do not fit
+# The GPUs on which timm's benchmark trains (benchmark-train-amp-nhwc-pt112-cu113-rtx3090.csv,
+# 2026-08-08).
+TRAINED = ("rtx-3090-24gb",)

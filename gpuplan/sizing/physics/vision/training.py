@@ -17,6 +17,7 @@ from gpuplan.sizing.calibration.corrections import SteadyCorrection
 from gpuplan.sizing.data import loading
 from gpuplan.sizing.data import vision as fitted
 from gpuplan.sizing.data.images import CONTEXT_BYTES
+from gpuplan.sizing.data.vision_steps import TRAINED
 from gpuplan.sizing.evidence.formula import Ledger, Quantity, constant
 from gpuplan.sizing.evidence.intervals import Factors, inverse
 from gpuplan.sizing.evidence.sheet import Scope, Sheet, floats, sheet
@@ -131,7 +132,7 @@ class Looking:
     def corrected(self) -> SteadyCorrection:
         model, gpu = self.model, self.device.gpu
         own = features(model.network, model.profile, f"{gpu.identifier} {MODE}")
-        known = model.network.original and self._network[1] and gpu.identifier in MEASURED
+        known = model.network.original and self._network[1] and gpu.identifier in TRAINED
         field = self.field or (self.anchors(QUANTITY) if known else None)
         unseen = inverse(fitted.UNSEEN_FACTORS)
         return SteadyCorrection("rate", self.place or own, field, unseen)
@@ -174,6 +175,3 @@ class Looking:
     def record(self, ledger: Ledger, scope: Scope, cores: Quantity) -> Scope:
         """The rest."""
         return self._loader.record(ledger, scope | {"decode_cores": cores})
-
-
-MEASURED = ("rtx-3090-24gb",)  # of training
