@@ -346,3 +346,20 @@ def test_idle_gpus_of_a_node_and_what_they_would_hold_are_shown(tmp_path: Path, 
     assert (f"{left} of {pool.gpus_per_node} GPUs idle" in shown) == (left > 0)
     if left:
         assert f"would hold {left} more of small" in shown
+
+
+def test_a_node_that_is_too_small_for_a_pod_is_no_cheaper_choice(tmp_path: Path) -> None:
+    """15 GiB of host memory on 14 GiB that pods may have: nothing of it fits, at no price."""
+    corpus = """
+- name: corpus
+  task: batch
+  model: BAAI/bge-m3
+  load: {requests: 10000000, input_tokens: 500}
+  slo: {finish_within: 3 h}
+"""
+    (work,) = plan(tmp_path, "nodes: [g6.xlarge, g6e.xlarge]", corpus).workloads
+    assert work.gpu == "l40s"
+    (other,) = work.alternatives
+    assert (other.gpu, other.node_type, other.usd_per_hour) == ("l4", "g6.xlarge", None)
+    assert [s.resource for s in other.shortfalls] == ["memory of one node"]
+    assert all(s.requested > s.capacity for s in other.shortfalls)

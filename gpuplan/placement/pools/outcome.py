@@ -60,6 +60,12 @@ class Outcome:
     def feasible(self) -> bool:
         return not self.lacking and not self.refused
 
+    @property
+    def short(self) -> tuple[Shortfall, ...]:
+        """What is lacking, and what the nodes of pools have too little of for one of their pods."""
+        beyond = (s for n in self.needs if n for short in n.refused.values() for s in short)
+        return tuple(dict.fromkeys((*self.lacking, *beyond)))
+
     @cached_property
     def cost(self) -> float:
         """USD an hour of a month of what stays; each run with its whole cost over that month's

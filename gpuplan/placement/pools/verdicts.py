@@ -50,7 +50,7 @@ def _fitting(
 ) -> Alternative:
     """A candidate that fits alone: beside the others it is dearer, unpriced or finds no nodes."""
     candidate = swap.candidates[place]
-    short = tuple(s for s in swap.lacking if s not in chosen.lacking)
+    short = tuple(s for s in swap.short if s not in chosen.short)
     if short:
         return _alternative(search, candidate, short[0].resource, shortfalls=short)
     if candidate.device.offer.usd_per_gpu_hour is None:
