@@ -63,7 +63,7 @@ def _emptiest(scene: Scene) -> list[Tree]:
     the plan knows of. A leader speaks for all nodes of its group."""
     nodes = scene.workload.nodes_per_replica
     each = max(MOST // nodes, 1)
-    others = _others("app.kubernetes.io/name", naming.physical_name(scene.workload))
+    others = _others("app.kubernetes.io/name", scene.workload.oldest_name)
     weighed = [(each, others)]
     if scene.grouped:
         leaders = scene.selector | {naming.ROLE_LABEL: naming.LEADS}

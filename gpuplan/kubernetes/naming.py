@@ -44,11 +44,6 @@ def tenant_key(tenant: str) -> str:
     return f"tenant-{tenant}"
 
 
-def physical_name(workload: Workload) -> str:
-    """The oldest name. A rename in the manifest keeps objects, addresses and data as they are."""
-    return workload.renamed_from[0] if workload.renamed_from else workload.name
-
-
 def labels(plan: Plan, workload: Workload) -> dict[str, str]:
     return {
         **selector(plan, workload),
@@ -61,7 +56,7 @@ def labels(plan: Plan, workload: Workload) -> dict[str, str]:
 def selector(plan: Plan, workload: Workload) -> dict[str, str]:
     """What selects a workload's pods. Selectors are immutable, so nothing that may change."""
     return {
-        "app.kubernetes.io/name": physical_name(workload),
+        "app.kubernetes.io/name": workload.oldest_name,
         "app.kubernetes.io/part-of": plan.name,
     }
 
@@ -72,7 +67,7 @@ def claim(workload: str, volume: str, generation: int | None) -> str:
 
 
 def job_name(workload: Workload) -> str:
-    return physical_name(workload) + (f"-{workload.generation}" if workload.generation else "")
+    return workload.oldest_name + (f"-{workload.generation}" if workload.generation else "")
 
 
 def priority_name(plan: Plan, workload: Workload) -> str:

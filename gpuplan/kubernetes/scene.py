@@ -143,5 +143,5 @@ def scene_of(plan: Plan, workload: Workload) -> Scene:
         workload=workload,
         pool=by_name(plan.node_pools, workload.node_pool),
         namespace=naming.namespace_name(plan, workload.tenant),
-        name=naming.physical_name(workload),
+        name=workload.oldest_name,
     )

@@ -103,7 +103,7 @@ def _data(old: Workload, new: Workload | None, retained: Kept) -> Iterator[Risk]
         resource = f"volume/{old.name}/{volume.name}"
         name = f"volume {volume.name} of {old.name} ({format_bytes(volume.size_bytes)})"
         kept = volumes.get(volume.name)
-        claim = retained.get((_oldest_name(old), volume.name, volume.generation))
+        claim = retained.get((old.oldest_name, volume.name, volume.generation))
         if claim and claim.pods and new and new.tenant == claim.tenant:
             pods = plural(claim.pods, "pod")
             yield worse(resource, f"{name} is kept of {pods} and no longer mounted there")
@@ -114,16 +114,11 @@ def _data(old: Workload, new: Workload | None, retained: Kept) -> Iterator[Risk]
             yield lost(resource, f"{name} is removed")
         elif new.tenant != old.tenant:
             yield lost(resource, f"{name} is made anew for tenant {new.tenant}")
-        elif _oldest_name(new) != _oldest_name(old):
-            loss = f"{name} is made anew: 'renamed_from' must keep '{_oldest_name(old)}' first"
+        elif new.oldest_name != old.oldest_name:
+            loss = f"{name} is made anew: 'renamed_from' must keep '{old.oldest_name}' first"
             yield lost(resource, loss)
         else:
             yield from _volume(resource, name, volume, kept)
-
-
-def _oldest_name(workload: Workload) -> str:
-    """What volumes and objects keep across renames."""
-    return workload.renamed_from[0] if workload.renamed_from else workload.name
 
 
 def _volume(resource: str, name: str, old: Volume, new: Volume) -> Iterator[Risk]:

@@ -287,6 +287,11 @@ class Workload:
     origin: Origin | None = origin_field()
 
     @property
+    def oldest_name(self) -> str:
+        """What its objects, guests and volumes are called: a rename in the manifest keeps them."""
+        return self.renamed_from[0] if self.renamed_from else self.name
+
+    @property
     def joined(self) -> bool:
         """Whether its GPUs talk to those of other nodes."""
         return self.nodes_per_replica > 1 or self.disaggregation is not None

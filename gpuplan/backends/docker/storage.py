@@ -51,7 +51,7 @@ def disk_bytes(workload: Workload) -> int:
 
 
 def _name(workload: Workload, volume: str, index: int | None) -> str:
-    return f"{workload.name}-{volume}" + ("" if index is None else f"-{index}")
+    return f"{workload.oldest_name}-{volume}" + ("" if index is None else f"-{index}")
 
 
 def has_token(workload: Workload) -> bool:

@@ -168,7 +168,7 @@ def _unstarted(plan: Plan, workload: Workload, hosts: set[str]) -> Iterator[Diag
         yield no_guest_setup(workload)
     elif joins := [h.join for h in plan.hosts if h.name in hosts and h.join is not None]:
         yield joined(workload, joins[0].kind, joins[0].server)
-    elif isinstance(launch := start(workload, f"{workload.name}-0"), Diagnostic):
+    elif isinstance(launch := start(workload, f"{workload.oldest_name}-0"), Diagnostic):
         yield launch
     else:
         yield from shortcomings(workload)

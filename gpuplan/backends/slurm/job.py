@@ -24,6 +24,10 @@ class Job:
     def name(self) -> str:
         return self.workload.name
 
+    def folder(self, root: str, volume: str) -> str:
+        """Of one of its volumes."""
+        return f"{root}/volumes/{self.workload.oldest_name}-{volume}"
+
     @property
     def kind(self) -> str:
         """Of the GPUs, or the parts of them, that it gets."""

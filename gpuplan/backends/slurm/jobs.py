@@ -97,7 +97,7 @@ def options(job: Job, root: str) -> Iterator[tuple[str, object]]:
 def _folders(job: Job, root: str) -> Iterator[tuple[str, str]]:
     """Folders of the shared storage, each with where the container has it."""
     for volume in job.workload.volumes:
-        own = f"{root}/volumes/{job.name}-{volume.name}"
+        own = job.folder(root, volume.name)
         yield own + (f"-${INDEX}" if volume.per_replica else ""), volume.mount_path
 
 

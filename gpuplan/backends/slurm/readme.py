@@ -114,7 +114,7 @@ def _has_files(job: Job) -> bool:
 def _batch(job: Job, root: str) -> Batch:
     requests, _ = batch_folders(job.workload)
     volume = next((v for v in job.workload.volumes if v.mount_path == requests), None)
-    folder = f"{root}/volumes/{job.name}-{volume.name}" if volume else requests
+    folder = job.folder(root, volume.name) if volume else requests
     return Batch(
         name=Verbatim(code(job.name)),
         count=job.count,

@@ -43,7 +43,7 @@ def keep_claims(
         if place(before, c) not in forget and _namespace(before, c.tenant) not in forget
     )
     known = {(place(before, c), c.pods) for c in before.retained_claims}
-    replaced = {naming.physical_name(w) for w in plan.workloads}  # said with what takes its place
+    replaced = {w.oldest_name for w in plan.workloads}  # said with what takes its place
     notes += [
         messages.kept_claim(after, claim_names(plan, c), place(after, c), c.size_bytes)
         for c in retained
@@ -105,13 +105,9 @@ def _unused(before: Plan, plan: Plan) -> Iterator[RetainedClaim]:
 
 def same(plan: Plan, workload: Workload) -> Workload | None:
     """The workload of `plan` that has the objects of `workload`."""
-    name = naming.physical_name(workload)
+    name = workload.oldest_name
     return next(
-        (
-            w
-            for w in plan.workloads
-            if naming.physical_name(w) == name and w.tenant == workload.tenant
-        ),
+        (w for w in plan.workloads if w.oldest_name == name and w.tenant == workload.tenant),
         None,
     )
 
@@ -162,9 +158,7 @@ def _kept(
     lineage = [
         c
         for c in claims_of(before)
-        if c.workload == naming.physical_name(workload)
-        and c.volume == volume.name
-        and c.pods is None
+        if c.workload == workload.oldest_name and c.volume == volume.name and c.pods is None
     ]
     if volume.per_replica:
         if not lineage or workload.members > 1:

@@ -44,7 +44,7 @@ def grows(workload: Workload, volume: Volume, there_bytes: int) -> Diagnostic:
 def keeps_own_volumes(plan: Plan, workload: Workload, volume: Volume, kept: Volume) -> Diagnostic:
     """The template of a StatefulSet's claims is fixed."""
     size = naming.quantity(volume.size_bytes)
-    claims = f"{volume.name}-{naming.physical_name(workload)}-0"
+    claims = f"{volume.name}-{workload.oldest_name}-0"
     grown = volume.size_bytes > kept.size_bytes and volume.storage_class == kept.storage_class
     patch = (
         f"kubectl -n {naming.namespace_name(plan, workload.tenant)} patch pvc {claims} -p "
@@ -68,7 +68,7 @@ def new_claim(plan: Plan, workload: Workload, volume: Volume, former: RetainedCl
         reason = f"is of {_class(former.storage_class)}"
     else:
         reason = "can be mounted on one node only (ReadWriteOnce)"
-    name = naming.claim(naming.physical_name(workload), volume.name, volume.generation)
+    name = naming.claim(workload.oldest_name, volume.name, volume.generation)
     old = naming.claim(former.workload, former.volume, former.generation)
     fills = volume.purpose == "models"
     remedy = "its weights are downloaded again at the first start" if fills else "copy its data"

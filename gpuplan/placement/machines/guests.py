@@ -56,7 +56,7 @@ def guests(
     gpus, fabric = workload.gpus_per_node, fabric_bytes_per_s is not None
     for ordinal in range(workload.members):
         yield Guest(
-            name=f"{workload.name}-{ordinal}",
+            name=f"{workload.oldest_name}-{ordinal}",
             workload=workload,
             gpu=gpu,
             vgpu=guest_type(partition(workload.partition, gpu), gpu),

@@ -153,7 +153,7 @@ def _addresses(plan: Plan) -> dict[str, str]:
 
 
 def _address(plan: Plan, workload: Workload) -> str:
-    name, namespace = naming.physical_name(workload), naming.namespace_name(plan, workload.tenant)
+    name, namespace = workload.oldest_name, naming.namespace_name(plan, workload.tenant)
     port = listening_port(workload)
     if port is None:
         if workload.schedule:

@@ -186,7 +186,7 @@ def _start(scene: Scene) -> str:
 
 def _notebook(plan: Plan, workload: Workload) -> str:
     """How its users get in: a pod of a StatefulSet is one user's."""
-    name, namespace = naming.physical_name(workload), naming.namespace_name(plan, workload.tenant)
+    name, namespace = workload.oldest_name, naming.namespace_name(plan, workload.tenant)
     first, last, port = f"{name}-0", f"{name}-{workload.replicas - 1}", str(NOTEBOOK_PORT)
     jupyter = workload.engine.name in NOTEBOOKS and not workload.command
     kubectl = ("kubectl", "-n", namespace)
@@ -270,7 +270,7 @@ def _run_again(plan: Plan, runs: Sequence[Workload]) -> str:
 
 
 def _recurring(plan: Plan, workload: Workload) -> Recurring:
-    name, namespace = naming.physical_name(workload), naming.namespace_name(plan, workload.tenant)
+    name, namespace = workload.oldest_name, naming.namespace_name(plan, workload.tenant)
     kubectl = ("kubectl", "-n", namespace)
     now = (*kubectl, "create", "job", f"{name}-now", f"--from=cronjob/{name}")
     return Recurring(
