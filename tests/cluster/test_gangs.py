@@ -15,10 +15,12 @@ import pytest
 from gpuplan.cli.main import main
 from gpuplan.kubernetes.naming import QUEUE_LABEL
 from gpuplan.simulate import groups
-from gpuplan.simulate.nodes import nodes, volumes
+from gpuplan.simulate.cards import channels
+from gpuplan.simulate.nodes import cards, nodes, volumes
+from tests.cluster import test_domains as domains
 from tests.support.plans import read_plan
 from tests.support.require import require
-from tests.tools import operators
+from tests.tools import crds, operators
 from tests.tools.cluster import running
 from tests.tools.engines import FULL, absent
 from tests.tools.kube import PATIENCE_SECONDS, Kube, Object, Tree
@@ -179,6 +181,25 @@ def test_a_group_that_loses_a_pod_comes_anew(queued: Kube, site: Any, llama: Pat
 
     assert settled(renewed, SECOND) == SECOND
     assert bound(queued) == FIRST + SECOND
+
+
+def test_groups_that_begin_at_once_each_have_a_rack(queued: Kube, tmp_path: Path) -> None:
+    """LeaderWorkerSet makes all leaders before it makes their workers."""
+    racks = domains.rack("left", 2), domains.rack("right", 2)
+    stack = domains.compiled(tmp_path, [domains.service(2)], *racks)
+    plan, objects = read_plan(stack), objects_of(stack)
+    crds.install(queued, objects, [c.version for c in plan.components])
+    ground = [*nodes(plan), *cards(plan), *volumes(objects), *channels(objects)]
+    made = [*objects, *ground]
+    try:
+        queued.apply([*(o for o in objects if o.tree["kind"] == "Namespace"), *ground])
+        queued.apply(objects)
+        assert settled(lambda: bound(queued), FIRST + SECOND) == FIRST + SECOND
+        where = {p["metadata"]["name"]: p["spec"]["nodeName"].split("-")[0] for p in pods(queued)}
+        of_groups = [{where[pod] for pod in group} for group in (FIRST, SECOND)]
+        assert sorted(map(sorted, of_groups)) == [["left"], ["right"]]
+    finally:
+        queued.sweep([o for o in reversed(made) if not o.is_patch and o.reference not in LASTING])
 
 
 def identities(kube: Kube) -> dict[str, str]:
