@@ -69,6 +69,15 @@ class NodeLayout:
         """MIG instances of one node."""
         return sum(len(g.gpus) * len(g.instances) for g in self.gpus)
 
+    @property
+    def cut_gpus(self) -> int:
+        """GPUs of one node that are not whole."""
+        return sum(len(g.gpus) for g in self.gpus)
+
+    def count(self, profile: PartitionName) -> int:
+        """Instances of a profile on one node."""
+        return sum(len(g.gpus) * g.counts.get(profile, 0) for g in self.gpus)
+
 
 @record
 class Neighbour:

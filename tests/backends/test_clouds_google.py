@@ -371,6 +371,16 @@ def test_gpus_that_nobody_has_are_cut_along(tmp_path: Path) -> None:
     assert [g.partition for g in plan.cloud.groups] == ["1g.5gb"]
 
 
+def test_the_disk_of_a_cut_node_holds_the_scratch_of_all_its_instances(
+    stacks: Mapping[str, Path],
+) -> None:
+    """Pods ask for it, and wait where a node's disk is too small: a GPU has seven users, or one
+    model."""
+    (desks,) = read_plan(stacks["cut"]).workloads
+    (cut,), (whole,) = (values(stacks[name], "disk_size_gb") for name in ("cut", "fixed"))
+    assert (cut - whole) * 10**9 == pytest.approx(6 * desks.resources.scratch_bytes, abs=10**9)
+
+
 def test_names_and_shared_volumes_have_what_serves_them(
     stacks: Mapping[str, Path], tmp_path: Path
 ) -> None:

@@ -31,6 +31,9 @@ workloads:
     output_tokens: {mean: 250, p95: 600}
   slo: {time_to_first_token: 1.5 s, time_per_output_token: 80 ms}
 """
+DESKS = """\
+- {{name: desks, task: notebook, notebook: {{users: {users}, gpu_memory: 9 GiB}}}}
+"""
 
 
 def text(platform: str) -> str:
@@ -86,6 +89,23 @@ def test_the_readme_says_where_and_what_the_plan_needs(nebius: Path) -> None:
     assert "nodes without the provider's GPU driver" in said
     assert "Not known from any source here: machines, disks" not in said
     assert "Not known from any source here: disks" in said
+
+
+@pytest.mark.parametrize(
+    ("work", "size"),
+    [
+        ("", "400 GiB"),  # eight of one GPU each
+        (DESKS.format(users=10), "1,000 GiB"),  # fourteen instances on two GPUs, six GPUs
+        (DESKS.format(users=56), "2.44 TiB"),  # seven GPUs of one node, one of another
+        ("  overrides: {tensor_parallel_size: 2, scratch: 30 GiB}\n", "120 GiB"),
+    ],
+)
+def test_a_machine_is_ordered_with_the_disk_that_all_its_pods_want(
+    tmp_path: Path, work: str, size: str
+) -> None:
+    platform = "{target: kubernetes, provider: nebius, nodes: [gpu-h100-sxm_8gpu-128vcpu-1600gb]}"
+    said = order_of(compiled(tmp_path, text(platform) + work))
+    assert f"{size} on the own disk of each" in said
 
 
 def test_an_unpriced_machine_makes_the_total_the_least(nebius: Path) -> None:

@@ -9,6 +9,7 @@ from gpuplan.catalog.market import Instance, load_market
 from gpuplan.catalog.providers import ProviderFacts, load_provider
 from gpuplan.plan.model import NodePool, Workload
 from gpuplan.plan.outside.order import Order, OrderedMachine, Page, Statement, Subject
+from gpuplan.plan.scratch import most_scratch_bytes
 from gpuplan.resolve.ordering.architecture import architecture_of
 from gpuplan.resolve.ordering.quotas import quotas
 from gpuplan.targets import TARGETS
@@ -108,10 +109,6 @@ def _disks_open(machine: OrderedMachine) -> bool:
 def _machine(pool: NodePool, workloads: Sequence[Workload], catalog: Catalog) -> OrderedMachine:
     own = [work for work in workloads if work.node_pool == pool.name]
     known = _instance(pool)
-    scratch = (
-        work.resources.scratch_bytes * max(1, pool.gpus_per_node // max(1, work.gpus_per_node))
-        for work in own
-    )
     return OrderedMachine(
         pool=pool.name,
         architecture=architecture_of(pool.gpu, catalog),
@@ -119,7 +116,7 @@ def _machine(pool: NodePool, workloads: Sequence[Workload], catalog: Catalog) ->
         nvme_drives=known.nvme_drives if known else None,
         nvme_bytes=known.nvme_bytes if known else None,
         rdma=known.rdma.kind if known and known.rdma else None,
-        scratch_bytes=sum(scratch),
+        scratch_bytes=most_scratch_bytes(pool, own),
         together=any(work.joined for work in own),
     )
 

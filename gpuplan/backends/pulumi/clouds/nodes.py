@@ -6,6 +6,7 @@ from gpuplan.kubernetes import mig, naming, nodes
 from gpuplan.plan.model import Plan, by_name
 from gpuplan.plan.outside.cloud import Group
 from gpuplan.plan.partitions import MIG_CONFIG_LABEL
+from gpuplan.plan.scratch import scratch_bytes
 from gpuplan.vendors import vendor_of
 
 TAINT_KEY, TAINT_VALUE = vendor_of(None).taint, nodes.TAINT_VALUE
@@ -26,12 +27,11 @@ def labels(plan: Plan, group: Group) -> dict[str, str]:
 def resources(plan: Plan, group: Group) -> dict[str, str]:
     """What pods find on a node beside CPUs and memory, once its plugins run."""
     pool = by_name(plan.node_pools, group.pool)
-    cut = () if group.layout is None else pool.layouts[group.layout].gpus
-    whole = pool.gpus_per_node - sum(len(g.gpus) for g in cut)
+    cut = None if group.layout is None else pool.layouts[group.layout]
+    whole = pool.gpus_per_node - (cut.cut_gpus if cut else 0)
     counts = {pool.maker.resource: str(whole)} if whole else {}
     for partition in pool.partitions:
-        count = sum(len(g.gpus) * g.counts.get(partition.name, 0) for g in cut)
-        if count:
+        if count := cut.count(partition.name) if cut else 0:
             counts[partition.resource] = str(count)
     if group.network_cards and plan.fabric and plan.fabric.resource:
         counts[plan.fabric.resource] = str(group.network_cards.devices)
@@ -41,9 +41,5 @@ def resources(plan: Plan, group: Group) -> dict[str, str]:
 def disk_bytes(plan: Plan, group: Group, images_bytes: int) -> int:
     """The root volume of a node without disks of its own: images, and the scratch of its pods."""
     pool = by_name(plan.node_pools, group.pool)
-    scratch = [
-        workload.resources.scratch_bytes * max(1, pool.gpus_per_node // workload.gpus_per_node)
-        for workload in plan.workloads
-        if workload.node_pool == pool.name
-    ]
-    return images_bytes + sum(scratch)
+    cut = None if group.layout is None else pool.layouts[group.layout]
+    return images_bytes + scratch_bytes(pool, cut, plan.workloads)
