@@ -135,6 +135,15 @@ def test_a_job_asks_for_what_the_plan_gives(tmp_path: Path) -> None:
     assert "cut_gpu gpu-1 " in (made / "mig.sh").read_text("utf-8")
 
 
+def test_a_node_keeps_cores_and_a_tenth_of_its_memory_for_the_system(tmp_path: Path) -> None:
+    """Two cores of each NUMA node; jobs have whole GiB."""
+    conf = (stack(tmp_path, CHAT) / "etc/slurm.conf").read_text("utf-8")
+    (node,) = (line for line in conf.splitlines() if line.startswith("NodeName=gpu-1 "))
+    said = dict(part.split("=", 1) for part in node.split())
+    assert said["CoreSpecCount"] == "4"
+    assert int(said["RealMemory"]) == 2048 * 9 // 10 * 1024
+
+
 def test_what_gives_way_may_use_every_node(tmp_path: Path) -> None:
     made = stack(tmp_path, TUNE + "  preemptible: true\n  tenancy: {team: lab}\n")
     asked = options(job(made, "tune"))

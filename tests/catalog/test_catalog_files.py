@@ -134,6 +134,15 @@ def listing(gpu_count: int, price: str, vcpus: int, memory: str, source: str) ->
             ],
             "2",
         ),
+        # what is just enough, and what is just too little
+        (
+            [
+                (1, "$1.00", 7, "64 GiB", "list"),
+                (1, "$1.10", 16, "31 GiB", "list"),
+                (1, "$1.20", 8, "32 GiB", "list"),
+            ],
+            "1.2",
+        ),
         ([(1, "$1.00", 4, "8 GiB", "list"), (1, "$0.90", 16, "64 GiB", "undated")], "1"),
         ([(1, "$0.90", 4, "8 GiB", "undated"), (3, "$2.00", 48, "1 TiB", "undated")], "0.666667"),
     ],

@@ -13,6 +13,8 @@ from gpuplan.plan.replay import Replayed
 from gpuplan.plan.times import TIMES
 from gpuplan.policy.reading import read_stacks
 from gpuplan.render.commented import Because
+from gpuplan.replay import requests
+from gpuplan.replay.requests import Lengths, Open, Queued, Request
 from gpuplan.replay.run import Load, replay
 from gpuplan.sizing.candidates.sized import Sized
 from tests.support.served_manifests import sized_service
@@ -105,6 +107,28 @@ def test_percentiles_are_those_of_the_replay() -> None:
         assert 0.89 <= middle <= 1.11, (name, middle)
         assert low >= 0.59, (name, low)
         assert high <= 1.55, (name, high)
+
+
+def test_a_replay_is_as_bursty_as_its_plan(monkeypatch: pytest.MonkeyPatch) -> None:
+    load = "{requests_per_second: 20, input_tokens: 500, output_tokens: 200, burst: 4}"
+    text = f"    task: inference\n    model: openai/gpt-oss-120b\n    load: {load}\n"
+    sized = size(wanted(text), site("h100-sxm-80gb"))
+    assert isinstance(sized, Sized)
+    planned = {e.quantity.removeprefix("work."): e.value for e in sized.evidence}
+    arrivals: list[Open | Queued] = []
+
+    def opened(how: Open | Queued, lengths: Lengths, seed: int) -> Iterator[Request]:
+        arrivals.append(how)
+        return requests.opened(how, lengths, seed)
+
+    monkeypatch.setattr("gpuplan.replay.run.opened", opened)
+    outcome = replay(sized.workload, sized.evidence, Load(requests=10))
+    assert outcome is not None
+    assert outcome.arrivals == "bursts as declared"
+    (how,) = arrivals
+    assert isinstance(how, Open)
+    each = planned["arrival_variation"] / planned["requests_in_second"]
+    assert how.variation / how.per_second == pytest.approx(each)
 
 
 def test_who_is_beside_a_request_is_in_its_pace() -> None:

@@ -17,6 +17,7 @@ from gpuplan.plan.model import Fabric
 from gpuplan.sizing.calibration.anchors import Anchors
 from gpuplan.sizing.candidates.sized import Sized
 from gpuplan.sizing.evidence.formula import CONSTANTS, Quantity, evaluate
+from gpuplan.sizing.kinds.pooling import record as reading
 from gpuplan.sizing.kinds.serving import record as serving
 from gpuplan.sizing.kinds.speech import record as hearing
 from gpuplan.sizing.kinds.training import record as training
@@ -288,6 +289,43 @@ def test_a_program_that_looks_is_bound_by_what_is_slowest(
     assert looking.bound_by(scope(**(SEEN | more))) == bound
 
 
+READ = {
+    "request_seconds": 5.0,
+    "host_seconds": 5.0,
+    "matmul_bytes": 3.0,
+    "attention_bytes": 1.0,
+    "bandwidth": 2.0,  # 2 s
+    "projection_flop": 3.0,
+    "matmul_peak": 3.0,
+    "dense_flop": 1.0,
+    "dense_peak": 4.0,
+    "attention_flop": 1.0,
+    "bf16_peak": 4.0,  # 1.5 s of a whole GPU
+    "compute_share": 0.7,
+    "overhead_seconds": 1.0,
+}
+
+
+@pytest.mark.parametrize(
+    ("more", "bound"),
+    [
+        ({}, "compute"),  # of the share of a GPU that a partition has
+        ({"compute_share": 1.0}, "memory bandwidth"),
+        ({"matmul_bytes": 3.4}, "memory bandwidth"),
+        ({"attention_bytes": 1.4}, "memory bandwidth"),
+        ({"projection_flop": 2.6}, "memory bandwidth"),
+        ({"dense_flop": 0.5}, "memory bandwidth"),
+        ({"attention_flop": 0.5}, "memory bandwidth"),
+        ({"overhead_seconds": 2.2}, "engine overhead"),
+        ({"host_seconds": 5.1}, "API server"),
+    ],
+)
+def test_what_reads_texts_is_bound_by_the_largest_part_of_its_step(
+    more: dict[str, float], bound: str
+) -> None:
+    assert reading._bound_by(scope(**(READ | more))) == bound
+
+
 LEARNED = {
     "step_seconds": 10.0,
     "stored_seconds": 9.0,
@@ -329,8 +367,8 @@ def test_a_run_that_learns_from_images_is_bound_by_what_is_slowest(
 
 
 @pytest.mark.parametrize(
-    ("reading", "bound"), [(1.1, "compute"), (1.0, "memory bandwidth"), (0.9, "memory bandwidth")]
+    ("seconds", "bound"), [(1.1, "compute"), (1.0, "memory bandwidth"), (0.9, "memory bandwidth")]
 )
-def test_audio_is_bound_by_reading_or_by_writing(reading: float, bound: str) -> None:
-    parts = scope(reading_seconds=reading, writing_seconds=1.0)
+def test_audio_is_bound_by_reading_or_by_writing(seconds: float, bound: str) -> None:
+    parts = scope(reading_seconds=seconds, writing_seconds=1.0)
     assert hearing._bound_by(parts) == bound

@@ -19,7 +19,7 @@ def tower_inputs(model: Transformer, engine: str) -> Mapping[str, Quantity]:
     """The scope of `TOWER`, and `rotary_elements`; nothing for a model of text alone."""
     if not model.towers:
         return {}
-    tower = max(model.towers, key=lambda each: each.image_tokens)
+    (tower,) = model.towers  # of images: no family here has two
     stated = {
         "encoded_size": tower.output_size,
         "tower_hidden_size": tower.hidden_size,
