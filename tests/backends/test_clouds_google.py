@@ -381,6 +381,18 @@ def test_the_disk_of_a_cut_node_holds_the_scratch_of_all_its_instances(
     assert (cut - whole) * 10**9 == pytest.approx(6 * desks.resources.scratch_bytes, abs=10**9)
 
 
+def test_a_disk_has_room_for_the_work_of_its_own_pool_alone(
+    stacks: Mapping[str, Path], tmp_path: Path
+) -> None:
+    other = CHAT.replace("chat", "talk") + "  overrides: {gpu: a100-sxm-40gb, scratch: 90 GB}\n"
+    work = CHAT + "  overrides: {gpu: l4, scratch: 60 GB}\n" + other
+    both = compiled(tmp_path, manifest("g2-standard-12, a2-highgpu-1g", work=work))
+    less, more = sorted(values(both, "disk_size_gb"))
+    (of_50_gib,) = values(stacks["fixed"], "disk_size_gb")
+    assert less - of_50_gib < 10
+    assert more - less == 30
+
+
 def test_names_and_shared_volumes_have_what_serves_them(
     stacks: Mapping[str, Path], tmp_path: Path
 ) -> None:
