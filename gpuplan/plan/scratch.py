@@ -26,6 +26,15 @@ def most_scratch_bytes(pool: NodePool, workloads: Iterable[Workload]) -> int:
     return max(scratch_bytes(pool, layout, works) for layout in kinds)
 
 
+def planned_scratch_bytes(pool: NodePool, workloads: Iterable[Workload]) -> int:
+    """Of all pods that the plan has on the pool, wherever they lie."""
+    return sum(
+        work.resources.scratch_bytes * work.replicas * work.nodes_per_replica
+        for work in workloads
+        if work.node_pool == pool.name
+    )
+
+
 def _devices(pool: NodePool, layout: NodeLayout | None, work: Workload) -> int:
     """GPUs or instances as the workload takes them."""
     if work.partition is not None:

@@ -346,6 +346,19 @@ def test_the_disk_lies_on_the_machine_where_its_drive_is_known_to_be_large_enoug
     assert sorted(values(stacks["example"], "os_disk_type")) == ["Ephemeral", "Managed"]
 
 
+@pytest.mark.parametrize(("scratch", "told"), [("33 GiB", False), ("34 GiB", True)])
+def test_disks_that_are_too_small_for_all_who_are_planned_are_told(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], scratch: str, told: bool
+) -> None:
+    """56 on a node, whose disk has 2,048 GiB with 150 for images."""
+    asked = notebooks(56, 4).rstrip("}\n") + f"}}, overrides: {{scratch: {scratch}}}}}\n"
+    stack = compiled(tmp_path, asked)
+    assert values(stack, "os_disk_size_gb") == [min(150 + 56 * int(scratch[:2]), 2048)]
+    said = " ".join(capsys.readouterr().err.split())
+    assert ("its pods ask for 1.86 TiB of scratch" in said) == told
+    assert ("have 1.85 TiB of room beside images: some pods will not start" in said) == told
+
+
 # --- InfiniBand --------------------------------------------------------------------------------
 
 SCHEMAS = ROOT.parent / "shared" / "data" / "schemas" / "nic-cluster-policy"

@@ -9,16 +9,17 @@ from gpuplan.backends.pulumi.clouds import nodes
 from gpuplan.backends.pulumi.clouds.naming import name_problems
 from gpuplan.backends.pulumi.clouds.statements import call, section
 from gpuplan.backends.pulumi.view import Resource
-from gpuplan.diagnostics import Diagnostic
+from gpuplan.diagnostics import Diagnostic, warning
 from gpuplan.kubernetes.naming import INSTANCE_TYPE_LABEL, fingerprint
 from gpuplan.kubernetes.nodes import selector
-from gpuplan.plan.model import Plan, by_name
+from gpuplan.plan.model import NodePool, Plan, by_name
 from gpuplan.plan.outside.cloud import Cloud, Group
 from gpuplan.plan.partitions import GPU_RESOURCE, MIG_CONFIG_LABEL
+from gpuplan.plan.scratch import planned_scratch_bytes
 from gpuplan.render import python
 from gpuplan.render.environments import Verbatim, render
 from gpuplan.render.python import Call, Commented, Expression, Name, identifiers
-from gpuplan.units import GIB
+from gpuplan.units import GIB, format_bytes
 
 IMAGES_BYTES = 150 * GIB  # of engines; as much as several releases of one take
 LARGEST_GIB = 2048  # of an operating system's disk (AKS API 2025-09-01, osDiskSizeGB)
@@ -61,6 +62,22 @@ def pool_name(plan: Plan, group: Group) -> str:
 
 def problems(plan: Plan, cloud: Cloud) -> Iterator[Diagnostic]:
     yield from name_problems(plan, cloud, NAME_LENGTH, pool_name)
+    for pool in plan.node_pools:
+        count = sum(group.count for group in cloud.groups if group.pool == pool.name)
+        wanted = planned_scratch_bytes(pool, plan.workloads)
+        room = count * (LARGEST_GIB * GIB - IMAGES_BYTES)
+        if wanted > room:
+            yield _small_disks(pool, wanted, room)
+
+
+def _small_disks(pool: NodePool, wanted: int, room: int) -> Diagnostic:
+    return warning(
+        "GP017",
+        f"pool {pool.name}: its pods ask for {format_bytes(wanted)} of scratch, and disks of AKS"
+        f" have {format_bytes(room)} of room beside images: some pods will not start",
+        pool.origin,
+        help="write `overrides: {scratch: …}` of its workloads for less, or give them more nodes",
+    )
 
 
 def labels(plan: Plan, cloud: Cloud, group: Group) -> dict[str, str]:
