@@ -16,9 +16,10 @@ from gpuplan.render.commented import Because
 from gpuplan.replay import requests
 from gpuplan.replay.requests import Lengths, Open, Queued, Request
 from gpuplan.replay.run import Load, replay
+from gpuplan.replay.steps import Derivations, EvidenceTimes
 from gpuplan.sizing.candidates.sized import Sized
 from tests.support.served_manifests import sized_service
-from tests.support.sizing_cases import site, size, wanted
+from tests.support.sizing_cases import CHAT_70B, site, size, wanted
 
 ROOT = Path(__file__).parents[2]
 ENGINES = {"vllm": 300, "sglang": 300}
@@ -129,6 +130,25 @@ def test_a_replay_is_as_bursty_as_its_plan(monkeypatch: pytest.MonkeyPatch) -> N
     assert isinstance(how, Open)
     each = planned["arrival_variation"] / planned["requests_in_second"]
     assert how.variation / how.per_second == pytest.approx(each)
+
+
+def test_what_is_measured_counts_between_two_loads_by_how_near_each_is() -> None:
+    """By ratios: halfway between 10 and 40 requests are 20."""
+    sized = size(wanted(CHAT_70B), site("h100-sxm-80gb"))
+    assert isinstance(sized, Sized)
+    known = Derivations(sized.workload.name, sized.evidence)
+    times = EvidenceTimes(known, "")
+    low, high = (known.value(f"{load}sequences") for load in ("", "limit."))
+    first, last = (
+        known.value(f"{load}closed_token_seconds") / known.value(f"{load}modelled_token_seconds")
+        for load in ("", "limit.")
+    )
+    assert low < high
+    assert first != last
+    assert (times.corrected(low / 2), times.corrected(high * 2)) == (first, last)
+    for part in (0.0, 0.25, 0.5, 1.0):
+        between = times.corrected(low * (high / low) ** part)
+        assert between == pytest.approx(first + part * (last - first))
 
 
 def test_who_is_beside_a_request_is_in_its_pace() -> None:
