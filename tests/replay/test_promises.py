@@ -16,10 +16,10 @@ from gpuplan.render.commented import Because
 from gpuplan.replay import requests
 from gpuplan.replay.requests import Lengths, Open, Queued, Request
 from gpuplan.replay.run import Load, replay
-from gpuplan.replay.steps import Derivations, EvidenceTimes
+from gpuplan.replay.steps import Derivations, EvidenceTimes, settings
 from gpuplan.sizing.candidates.sized import Sized
 from tests.support.served_manifests import sized_service
-from tests.support.sizing_cases import CHAT_70B, site, size, wanted
+from tests.support.sizing_cases import CHAT_8B, CHAT_70B, site, size, wanted
 
 ROOT = Path(__file__).parents[2]
 ENGINES = {"vllm": 300, "sglang": 300}
@@ -130,6 +130,22 @@ def test_a_replay_is_as_bursty_as_its_plan(monkeypatch: pytest.MonkeyPatch) -> N
     assert isinstance(how, Open)
     each = planned["arrival_variation"] / planned["requests_in_second"]
     assert how.variation / how.per_second == pytest.approx(each)
+
+
+@pytest.mark.parametrize(("stages", "places"), [(1, 41), (2, 20)])
+def test_a_stage_has_its_part_of_the_places_and_of_the_memory(stages: int, places: int) -> None:
+    """Of 41 places each of two stages has 20, and together they cache what fits a GPU's part."""
+    fixed = f"    overrides: {{pipeline_parallel_size: {stages}, max_num_seqs: 41}}\n"
+    load = CHAT_8B.replace("load: {", "load: {prefix_cache: 0.4, ")
+    sized = size(wanted(load + fixed), site("h100-sxm-80gb"))
+    assert isinstance(sized, Sized)
+    known = Derivations(sized.workload.name, sized.evidence)
+    one, memory = settings(sized.workload, known), sized.workload.memory
+    assert one.max_num_seqs == places
+    assert one.computed == pytest.approx(0.6)
+    others = memory.weights_bytes + memory.activations_bytes + known.value("own_bytes")
+    tokens = (memory.usable_bytes - others) / known.value("kv_bytes_per_token")
+    assert one.blocks * one.block_tokens * stages == pytest.approx(tokens, abs=16 * stages)
 
 
 def test_what_is_measured_counts_between_two_loads_by_how_near_each_is() -> None:
