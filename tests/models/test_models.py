@@ -551,8 +551,11 @@ def _compressed(strategy: str) -> dict[str, object]:
     }
 
 
-@pytest.mark.parametrize(("group", "each"), [(128, 0.52), (32, 0.5625), (64, 0.53125)])
+@pytest.mark.parametrize(
+    ("group", "each"), [(128, 0.52), (32, 0.5625), (64, 0.53125), (-1, 0.52), (0, 0.52)]
+)
 def test_smaller_groups_of_int4_hold_more_scales(group: int, each: float) -> None:
+    """-1 is a whole column, which is counted as the usual 128."""
     stated = {"quant_method": "gptq", "bits": 4, "group_size": group}
     found = from_config(LLAMA | {"quantization_config": stated}, "x/y", None, "test", Origin("c"))
     assert weight_bytes(found, "int4") == each
@@ -564,6 +567,7 @@ def test_smaller_groups_of_int4_hold_more_scales(group: int, each: float) -> Non
     [
         ({"quant_method": "fp8", "weight_block_size": [128, 128]}, "fp8-block"),
         ({"quant_method": "fp8", "activation_scheme": "dynamic"}, "fp8"),
+        ({"quant_method": "fp8", "weight_block_size": None}, "fp8"),
         ({"quant_method": "modelopt", "quant_algo": "FP8"}, "fp8"),
         (_compressed("block"), "fp8-block"),
         (_compressed("channel"), "fp8"),

@@ -12,6 +12,7 @@ from gpuplan.placement.place import place
 from gpuplan.placement.pools.domains import crowded
 from gpuplan.plan.model import NodePool, Workload
 from tests.support.placement_samples import gpu, offer, workload
+from tests.support.samples import training_plan
 
 PLACED = place("rack", "kubernetes", [workload()], [offer(gpu())])
 
@@ -64,6 +65,14 @@ def test_groups_that_others_may_leave_no_domain_are_refused(
     nodes: int, work: list[Workload], lacking: list[str]
 ) -> None:
     assert short(nodes, *work) == lacking
+
+
+@pytest.mark.parametrize(("spares", "lacking"), [(2, []), (3, ["a"])])
+def test_nodes_that_stand_by_for_a_run_are_in_its_domain(spares: int, lacking: list[str]) -> None:
+    (tune,) = training_plan().workloads
+    assert tune.training is not None
+    run = replace(group("a", 16), training=replace(tune.training, spare_nodes=spares))
+    assert short(36, run) == lacking
 
 
 def left_at_worst(sizes: list[int], size: int, others: list[Workload]) -> int:

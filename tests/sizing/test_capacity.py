@@ -97,6 +97,19 @@ def test_no_replica_lies_on_parts_of_two_nodes(gpus: int, replicas: int) -> None
     assert isinstance(found.replicas, int)
 
 
+def test_each_part_of_a_gpu_holds_a_replica() -> None:
+    one = wanted(READER + "    overrides: {partition: 1g.10gb}\n")
+    (found,) = capacities(one, site("h100-sxm-80gb", node_count=2), 2)
+    assert (found.partition, found.replicas) == ("1g.10gb", 2 * 8 * 7)
+
+
+def test_no_more_replicas_are_promised_than_can_be_planned() -> None:
+    (found,) = capacities(wanted(READER), site("h100-sxm-80gb", node_count=5000), 1)
+    assert found.replicas == 10_000 < 5000 * 8
+    fixed = READER + f"    overrides: {{replicas: {found.replicas}}}\n"
+    assert isinstance(size(wanted(fixed), site("h100-sxm-80gb")), Sized)
+
+
 def test_a_choice_is_what_the_search_would_take() -> None:
     demand, rack = wanted(CHAT_70B), site("h100-sxm-80gb", "l40s")
     winner, nearest = choice(demand, rack)

@@ -12,6 +12,7 @@ from gpuplan.plan.model import Interruption
 from gpuplan.sizing.candidates.sized import Sized
 from gpuplan.sizing.evidence.formula import Quantity
 from gpuplan.sizing.hardware.offers import GpuOffer, Site
+from gpuplan.units import format_seconds
 from tests.sizing.test_offers import shaped
 from tests.support.sizing_cases import (
     BATCH,
@@ -83,6 +84,10 @@ def test_what_is_done_again_and_the_restart_are_paid(case: str) -> None:
     assert lost.restart_seconds == pytest.approx(300 + (12.64e9 + loaded) / 2e9 + 120)
     again = {"run": 3600.0}.get(case, known["time_to_finish"] / 2 if case in BATCHES else 0.0)
     assert lost.seconds - lost.restart_seconds == pytest.approx(again)
+    (said,) = (d.message for d in answer.diagnostics if "spare capacity" in d.message)
+    assert f"costs {format_seconds(again)} of work and " * bool(again) in said
+    assert (" of work and " in said) == bool(again)
+    assert f"{format_seconds(lost.restart_seconds)} of restart, $" in said
     assert work.usd_per_hour is not None
     assert lost.usd is not None
     each = work.usd_per_hour / work.replicas
