@@ -9,7 +9,7 @@ from gpuplan.catalog.market import Instance, load_market
 from gpuplan.catalog.providers import ProviderFacts, load_provider
 from gpuplan.plan.model import NodePool, Workload
 from gpuplan.plan.outside.order import Order, OrderedMachine, Page, Statement, Subject
-from gpuplan.plan.scratch import most_scratch_bytes
+from gpuplan.plan.outside.scratch import most_scratch_bytes
 from gpuplan.resolve.ordering.architecture import architecture_of
 from gpuplan.resolve.ordering.quotas import quotas
 from gpuplan.targets import TARGETS

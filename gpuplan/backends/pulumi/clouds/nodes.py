@@ -5,8 +5,8 @@ from __future__ import annotations
 from gpuplan.kubernetes import mig, naming, nodes
 from gpuplan.plan.model import Plan, by_name
 from gpuplan.plan.outside.cloud import Group
+from gpuplan.plan.outside.scratch import scratch_bytes
 from gpuplan.plan.partitions import MIG_CONFIG_LABEL
-from gpuplan.plan.scratch import scratch_bytes
 from gpuplan.vendors import vendor_of
 
 TAINT_KEY, TAINT_VALUE = vendor_of(None).taint, nodes.TAINT_VALUE

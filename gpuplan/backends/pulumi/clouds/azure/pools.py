@@ -14,8 +14,8 @@ from gpuplan.kubernetes.naming import INSTANCE_TYPE_LABEL, fingerprint
 from gpuplan.kubernetes.nodes import selector
 from gpuplan.plan.model import NodePool, Plan, by_name
 from gpuplan.plan.outside.cloud import Cloud, Group
+from gpuplan.plan.outside.scratch import planned_scratch_bytes
 from gpuplan.plan.partitions import GPU_RESOURCE, MIG_CONFIG_LABEL
-from gpuplan.plan.scratch import planned_scratch_bytes
 from gpuplan.render import python
 from gpuplan.render.environments import Verbatim, render
 from gpuplan.render.python import Call, Commented, Expression, Name, identifiers

@@ -29,7 +29,7 @@ def most_scratch_bytes(pool: NodePool, workloads: Iterable[Workload]) -> int:
 def planned_scratch_bytes(pool: NodePool, workloads: Iterable[Workload]) -> int:
     """Of all pods that the plan has on the pool, wherever they lie."""
     return sum(
-        work.resources.scratch_bytes * work.replicas * work.nodes_per_replica
+        work.resources.scratch_bytes * work.members
         for work in workloads
         if work.node_pool == pool.name
     )
