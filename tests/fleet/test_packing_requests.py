@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,8 @@ from gpuplan.fleet.options import PartRequest, shares
 from gpuplan.fleet.problem import GpuModel, Option
 from gpuplan.fleet.requests.reading import read_wanted
 from gpuplan.fleet.sized import Holding, Sizer
+from gpuplan.sizing.ask.demand import Demand
+from gpuplan.sizing.hardware.offers import Site
 from gpuplan.source import Origin, Place, Span
 from gpuplan.units import GIB
 from tests.fleet.test_pack_verb import EXAMPLES, FLEET, HEAD, built, problem_of, written
@@ -205,6 +208,33 @@ def test_a_workload_may_stand_on_hosts_of_any_number_of_gpus_that_holds_it() -> 
         assert {g for g, _ in whole} == {o.gpus for o in before.options if not o.part}
         for gpus in {g for g, _ in whole}:
             assert {h for g, h in whole if g == gpus} == {n for n in numbers if n >= gpus}
+
+
+def held(demand: Demand, where: Site) -> Holding:
+    holding = Sizer(where)(demand)
+    assert isinstance(holding, Holding)
+    return holding
+
+
+def test_a_guest_needs_memory_beside_its_own() -> None:
+    (pod,), (guest,) = (
+        held(wanted(CHAT_8B), replace(site("l40s"), target=target)).ways[0].options
+        for target in ("kubernetes", "libvirt")
+    )
+    assert guest == replace(pod, memory_bytes=pod.memory_bytes + GIB)
+
+
+def test_of_gpus_that_do_on_some_day_those_that_need_most_today_say_how_many_run() -> None:
+    """An H200 serves today's load alone, two H100 do, and two of either serve what it grows to."""
+    rates = {f"load.requests_per_second.{part}": 23.0 for part in ("mean", "peak")}
+    text = CHAT_8B + "    growth: {factor: 1.4, horizon: 365 d}\n"
+    demand = wanted(text, numbers=rates)
+    small, large = (held(demand, site(gpu)).ways[0] for gpu in ("h100-sxm-80gb", "h200-sxm-141gb"))
+    assert [(way.replicas, way.growth) for way in (small, large)] == [(2, 0), (1, 1)]
+    both = held(demand, site("h100-sxm-80gb", "h200-sxm-141gb"))
+    (either,) = (way for way in both.ways if way.replicas + way.growth == 2)
+    assert {o.gpu for o in either.options} == {"h100-sxm-80gb", "h200-sxm-141gb"}
+    assert (either.replicas, either.growth) == (2, 0)
 
 
 def test_of_what_a_manifest_allows_that_is_sized_which_is_there_or_bought(tmp_path: Path) -> None:

@@ -29,6 +29,7 @@ from gpuplan.money.monthly import by_the_month
 from gpuplan.money.owned import Group, annuity
 from gpuplan.money.tornado import bars, deciding
 from gpuplan.plan.read import read_plan
+from gpuplan.plan.wording import wins_at
 from tests.money.test_owned import values
 from tests.support.samples import serving_plan
 
@@ -222,6 +223,13 @@ def test_the_assumed_curve_has_the_mean_and_the_peak(mean: str, peak: str, busy:
         before = hours
     assert before == 1
     assert float(area * D(peak)) == pytest.approx(float(D(mean) * D(busy)), rel=0.01)
+
+
+@pytest.mark.parametrize(("needed", "said"), [(3.0, "$3.00/h"), (2.0, "$2.00/h"), (1.9, None)])
+def test_a_price_that_would_win_is_said_down_to_half_of_what_is_paid(
+    needed: float, said: str | None
+) -> None:
+    assert wins_at({"unit": "USD/h", "needed": needed, "now": 4.0}) == said
 
 
 def test_the_input_that_flips_the_decision_is_named() -> None:

@@ -15,6 +15,7 @@ from gpuplan.placement.pools.stages import MONTH, Stage, both, hours_of, node_ho
 from gpuplan.plan.costs.recurrence import most_starts
 from gpuplan.plan.model import Plan
 from gpuplan.plan.read import read_plan
+from gpuplan.plan.wording import price
 
 NIGHTLY = """\
 - name: nightly
@@ -112,6 +113,20 @@ platform:
     return read_plan(folder / "out/box")
 
 
+@pytest.mark.parametrize(
+    ("hours", "said"),
+    [
+        (5, "at most 31 starts a month: $310/month"),
+        (73, "at most 31 starts a month, as many as a month has time for: $1,460/month"),
+    ],
+)
+def test_one_run_after_the_other_is_paid_as_far_as_a_month_goes(hours: int, said: str) -> None:
+    """$2 an hour: 31 runs of 5 hours, ten of 73."""
+    time = {"name": "time_to_finish", "estimate": {"value": hours * 3600.0}}
+    work = {"usd_per_hour": "2", "metrics": [time], "schedule": "0 2 * * *"}
+    assert price(work).split(", ", 2)[2] == said
+
+
 def test_a_schedule_is_paid_as_often_as_it_starts(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -125,7 +140,7 @@ def test_a_schedule_is_paid_as_often_as_it_starts(
     assert plan.cost.usd_per_month == pytest.approx(month)
     assert plan.cost.usd_of_runs is None
     shown = " ".join(capsys.readouterr().out.split())
-    assert f"at most {WEEKDAYS} starts a month" in shown
+    assert f"at most {WEEKDAYS} starts a month: ${month:.2f}/month" in shown
     assert "/month for what recurs" in shown
     readme = (tmp_path / "a/out/box/README.md").read_text("utf-8")
     assert f"at most {WEEKDAYS} starts a month" in readme

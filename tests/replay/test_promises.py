@@ -146,6 +146,10 @@ def test_a_stage_has_its_part_of_the_places_and_of_the_memory(stages: int, place
     others = memory.weights_bytes + memory.activations_bytes + known.value("own_bytes")
     tokens = (memory.usable_bytes - others) / known.value("kv_bytes_per_token")
     assert one.blocks * one.block_tokens * stages == pytest.approx(tokens, abs=16 * stages)
+    times = EvidenceTimes(known, "")
+    launched = times.corrected(8) * times.launch()
+    # a late launch of a prompt holds up its own batch in both stages, the other one in one
+    assert times.late(8, 0.0) == pytest.approx((1.5 if stages == 2 else 1.0) * launched)
 
 
 def test_what_is_measured_counts_between_two_loads_by_how_near_each_is() -> None:
