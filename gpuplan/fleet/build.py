@@ -173,13 +173,8 @@ def _stacks(wanted: Wanted) -> tuple[str, ...]:
 
 
 def _checked(inventory: Inventory, label: str, catalog: Catalog) -> list[Diagnostic]:
-    """Names and contradictions. GPUs of one IOMMU group are none here: they go together."""
-    alone = [
-        h.model_copy(update={"gpus": [g.model_copy(update={"iommu_group": None}) for g in h.gpus]})
-        for h in inventory.hosts
-    ]
-    without = inventory.model_copy(update={"hosts": alone})
-    return [*gpu_names(inventory, label, catalog, None), *contradictions(without, label)]
+    """Names and contradictions."""
+    return [*gpu_names(inventory, label, catalog, None), *contradictions(inventory, label)]
 
 
 def _models(fleet: Hosts, catalog: Catalog) -> tuple[GpuModel, ...]:

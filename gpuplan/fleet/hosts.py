@@ -10,16 +10,14 @@ from gpuplan.catalog.load import Catalog
 from gpuplan.catalog.model import Gpu
 from gpuplan.diagnostics import Diagnostic
 from gpuplan.fleet import messages
+from gpuplan.fleet.gpu_sets import gpu_sets
 from gpuplan.fleet.host_sharing import host_sharing
 from gpuplan.fleet.problem import Card, HostType, NumaCapacity
 from gpuplan.frozen import record
 from gpuplan.inventory.v1 import GpuSpec, HostSpec, Inventory, NicSpec, NumaNodeSpec
-from gpuplan.placement.boards import unknown_board
 from gpuplan.placement.problems import missing_fact
 from gpuplan.plan import window
 from gpuplan.resolve.messages import mixed_host
-from gpuplan.sharing.fabric import fabric_partitions, on_modules, undescribed
-from gpuplan.sharing.islands import best_sets, joined, partly_joined
 from gpuplan.sharing.modes import HostSharing
 from gpuplan.sizing.hardware.locality import localities
 from gpuplan.source import Origin
@@ -112,22 +110,17 @@ def _host_type(
     notes += [unplaced] if unplaced else []
     described = _as_one(spec) if unplaced or not spec.numa_nodes else spec
     nodes = tuple(_nodes(described, gpus, at))
-    together = _together(gpus) if spec.hypervisor else ()
-    islands, unchecked = _islands(spec, gpu, gpus, at)
-    notes += unchecked
-    links = joined(spec)
-    if not islands and partly_joined(len(gpus), links):
-        sets = best_sets(links, [n.gpus for n in nodes], together)
-        islands = tuple(s for s in sets if gpu.is_card or links.keys() >= set(s))
-        notes.append(messages.partly_joined(spec.names, at.child("links", 0)))
+    sets = gpu_sets(spec, gpu, gpus, nodes, at)
+    notes += sets.problems
     if spec.virtualization:
         notes.append(messages.guest(spec.names, spec.virtualization, at.child("virtualization")))
     kind = HostType(
         name=spec.node_type or f"{len(gpus)}x-{gpu.identifier}",
         gpu=gpu.identifier,
         nodes=nodes,
-        islands=islands,
-        together=together,
+        islands=sets.islands,
+        together=sets.together,
+        unpassed=sets.unpassed,
         cost=cost,
         available=len(spec.names),
         names=tuple(spec.names),
@@ -183,35 +176,6 @@ def _on_switch(nic: NicSpec, gpus: Sequence[GpuSpec]) -> tuple[int, ...]:
     if nic.switch is None:
         return ()
     return tuple(i for i, g in enumerate(gpus) if g.switch == nic.switch)
-
-
-def _islands(
-    spec: HostSpec, gpu: Gpu, gpus: Sequence[GpuSpec], at: Origin
-) -> tuple[tuple[tuple[int, ...], ...], tuple[Diagnostic, ...]]:
-    """On a hypervisor, the partitions that the fabric manager of an NVSwitch board gives out. Hosts
-    without guests see the whole board, and any of its GPUs reach each other."""
-    if spec.hypervisor is None:
-        return (), ()
-    partitions = fabric_partitions(gpu, len(gpus))
-    if not partitions:
-        unknown = undescribed(gpu) and len(gpus) > 1
-        return (), (
-            unknown_board(gpu.identifier, "a guest", at.child("gpus", 0)),
-        ) if unknown else ()
-    modules = {g.module_id: i for i, g in enumerate(gpus)}
-    if len(on_modules(partitions, modules)) < len(partitions):
-        return (), (messages.no_islands(at.child("gpus", 0)),)
-    sets = (tuple(sorted(modules[m] for m in p.modules)) for p in partitions)
-    return tuple(s for s in sets if len(s) > 1), ()
-
-
-def _together(gpus: Sequence[GpuSpec]) -> tuple[tuple[int, ...], ...]:
-    """GPUs of one IOMMU group, which only guests share out."""
-    groups: dict[int, list[int]] = {}
-    for number, gpu in enumerate(gpus):
-        if gpu.iommu_group is not None:
-            groups.setdefault(gpu.iommu_group, []).append(number)
-    return tuple(tuple(g) for g in groups.values() if len(g) > 1)
 
 
 def merged(types: Sequence[HostType]) -> list[HostType]:

@@ -42,7 +42,8 @@ class NumaCapacity:
 class HostType:
     """Equal hosts. `islands`: the sets of GPUs that a workload on several GPUs may take (NVSwitch
     partitions, NVLink bridges); empty: any GPUs, of one node where it is big enough. `together`:
-    GPUs that go to one whole-GPU workload or to none (one IOMMU group). `available` is None where
+    GPUs that go to one whole-GPU workload or to none (one IOMMU group), `unpassed`: those that go
+    to none, and can be shared alone. `available` is None where
     hosts can be bought without limit; `names` are those of an inventory; `place`: the provider and
     region that one is rented of."""
 
@@ -51,6 +52,7 @@ class HostType:
     nodes: tuple[NumaCapacity, ...]
     islands: tuple[tuple[int, ...], ...] = ()
     together: tuple[tuple[int, ...], ...] = ()
+    unpassed: tuple[int, ...] = ()
     cost: int
     available: int | None
     names: tuple[str, ...] = ()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Sequence
 from dataclasses import replace
-from itertools import combinations, product
+from itertools import chain, combinations, product
 
 import pytest
 
@@ -20,11 +20,12 @@ Set = tuple[int, ...]
 
 
 def legal(host: HostType, k: int) -> list[Set]:
-    """Islands where there are some, groups as a whole, one node where any could hold so many."""
-    gpus = sorted(g for node in host.nodes for g in node.gpus)
-    nodes = [set(node.gpus) for node in host.nodes]
+    """Islands where there are some, groups as a whole, one node where any could hold so many; none
+    with a GPU that is not passed."""
+    nodes = [set(node.gpus) - set(host.unpassed) for node in host.nodes]
+    gpus = sorted(g for node in nodes for g in node)
     if host.islands and k > 1:
-        sets = [tuple(sorted(i)) for i in host.islands if len(i) == k]
+        sets = [tuple(sorted(i)) for i in host.islands if len(i) == k and set(i) <= set(gpus)]
     else:
         roomy = any(len(node) >= k for node in nodes)
         sets = [
@@ -60,7 +61,8 @@ def kinds() -> list[HostType]:
         for host in hosts(random.Random(seed)):
             widths = tuple(len(node.gpus) for node in host.nodes)
             seen.setdefault((widths, host.islands, host.together), host)
-    return list(seen.values())
+    held = [replace(h, unpassed=(len(h.nodes[0].gpus) - 1,)) for h in seen.values()]
+    return [*seen.values(), *(h for h in held if h.unpassed[0] not in {*chain(*h.together)})]
 
 
 KINDS = kinds()

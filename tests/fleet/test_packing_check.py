@@ -285,6 +285,7 @@ MISTAKES: dict[str, tuple[Change, str]] = {
         "and one is big enough",
     ),
     "a torn group": (host(together=((1, 2),)), "of the group (1, 2)"),
+    "a group with the host's": (host(unpassed=(2,)), "no guest gets (2,) whole"),
     "another tenant on the GPU": (
         both(asked("third", isolation="gpu", tenant="third")),
         "beside tenant ''",

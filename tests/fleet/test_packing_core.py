@@ -307,6 +307,14 @@ def test_iommu_groups_go_as_a_whole() -> None:
     assert number(solved(kind, ask("slice", 28, share("1g")))) == 1
 
 
+def test_a_gpu_whose_group_the_host_keeps_is_shared_alone() -> None:
+    kind = replace(host(nodes=(4,), together=((0, 1),)), unpassed=(3,))
+    assert number(solved(kind, ask("one", 2, whole(1)))) == 2
+    assert solved(kind, ask("three", 1, whole(3))).placed[0].gpus == (0, 1, 2)
+    assert solved(kind, ask("four", 1, whole(4))).refused[0].available == 3
+    assert number(solved(kind, ask("slice", 28, share("1g")))) == 1
+
+
 def test_cores_of_a_node() -> None:
     assert number(solved(host(nodes=(1, 1), cores=4), ask("a", 4, share("1g", cores=3)))) == 2
 

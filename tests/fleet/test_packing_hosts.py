@@ -153,6 +153,16 @@ def test_gpus_with_groups_of_their_own_are_as_gpus_without() -> None:
     assert described(shared).types[0].together == (), "containers share them out as they like"
 
 
+def test_gpus_in_a_group_with_what_the_host_keeps_go_to_no_guest() -> None:
+    """As `compile` has it, with the same words."""
+    gpus = [{"type": "l40s", "iommu_group": n} for n in (40, 40, 41, 42)]
+    drives = [{"iommu_group": 40}, {"iommu_group": 41, "in_use": []}]
+    fleet = described({"gpus": gpus, "nvme": drives} | GUESTS)
+    assert (fleet.types[0].together, fleet.types[0].unpassed) == ((), (0, 1))
+    assert places(fleet) == [("GP046", ("hosts", 0, "gpus", n, "iommu_group")) for n in (0, 1)]
+    assert described({"gpus": gpus, "nvme": drives}).types[0].unpassed == ()
+
+
 # --- what is bought ------------------------------------------------------------------------------
 
 

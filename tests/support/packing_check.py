@@ -136,12 +136,14 @@ def _set_of_gpus(kind: HostType, item: Placed) -> Iterator[str]:
     gpus = set(item.gpus)
     if item.mode is not None or item.start is not None:
         yield f"{item.request}: whole GPUs in mode {item.mode} at {item.start}"
+    if gpus & set(kind.unpassed):
+        yield f"{item.request}: GPUs {item.gpus}, of which no guest gets {kind.unpassed} whole"
     if len(gpus) == 1:
         return
     if kind.islands:
         if not any(gpus == set(island) for island in kind.islands):
             yield f"{item.request}: GPUs {item.gpus} are no island"
-    elif any(len(gpus) <= len(n.gpus) for n in kind.nodes) and not any(
+    elif any(len(gpus) <= len({*n.gpus} - {*kind.unpassed}) for n in kind.nodes) and not any(
         gpus <= set(n.gpus) for n in kind.nodes
     ):
         yield f"{item.request}: GPUs {item.gpus} are of several nodes, and one is big enough"

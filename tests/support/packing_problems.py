@@ -93,7 +93,8 @@ MODELS = (
 
 
 def hosts(draw: random.Random) -> Iterator[HostType]:
-    """Boards with islands, groups that go together, uneven nodes, cards with functions."""
+    """Boards with islands, groups that go together or to none, uneven nodes, cards with
+    functions."""
     for number in range(draw.choice((1, 2, 3))):
         model = draw.choice(MODELS)
         counts = draw.choice(((2,), (2, 2), (1, 1), (3, 1), (4,)))
@@ -117,6 +118,7 @@ def hosts(draw: random.Random) -> Iterator[HostType]:
             nodes=tuple(nodes),
             islands=pairs if shape == "islands" else (),
             together=pairs[:1] if shape == "together" else (),
+            unpassed=(3,) if shape == "together" and sum(counts) == 4 else (),
             cost=draw.choice((1_000_000, 1_500_000, 2_700_000)),
             available=draw.choice((None, None, 1, 2)),
         )

@@ -31,7 +31,7 @@ def _bits(numbers: tuple[int, ...], index: dict[int, int]) -> int:
 
 class Chassis:
     """One host type. GPU `i` here is the i-th of the nodes' GPUs; `numbers[i]` is its number, and
-    `mask` has them all."""
+    `mask` has them all, `whole` those that a workload on whole GPUs may have."""
 
     def __init__(self, index: int, host: HostType) -> None:
         self.index, self.host = index, host
@@ -47,9 +47,10 @@ class Chassis:
         )
         self.everything = tuple(sum(each) for each in zip(*self.room, strict=True))
         self.islands = tuple(_bits(island, position) for island in host.islands)
+        self.whole = self.mask & ~_bits(host.unpassed, position)
         groups = [_bits(group, position) for group in host.together]
-        grouped = sum(groups)
-        singles = (1 << i for i in range(self.gpus) if not grouped >> i & 1)
+        alone = self.whole & ~sum(groups)
+        singles = (1 << i for i in range(self.gpus) if alone >> i & 1)
         self.atoms = tuple(sorted([*groups, *singles]))
         self._picked: dict[tuple[int, int], int] = {}
         self._singles: dict[int, int] = {}
@@ -76,7 +77,7 @@ class Chassis:
 
     def _most(self, j: int, k: int) -> int:
         """At most so many workloads on k GPUs stand on node j at once."""
-        free = self.masks[j]
+        free = self.masks[j] & self.whole
         if self.islands and k > 1:
             sets = [m for m in self.islands if m.bit_count() == k and m & free == m]
             return min(free.bit_count() // k, len(sets))
@@ -114,7 +115,7 @@ class Chassis:
         return min(sets, key=lambda m: (self.damage(m, free), m), default=0)
 
     def _closed(self, mask: int) -> bool:
-        return all(a & mask in {0, a} for a in self.atoms)
+        return not mask & ~self.whole and all(a & mask in {0, a} for a in self.atoms)
 
     def within_node(self, k: int) -> bool:
         """Whether a workload on k GPUs stands on one node of this host type, if on any."""
@@ -126,7 +127,7 @@ class Chassis:
     def _fits_node(self, k: int) -> bool:
         if self.islands and k > 1:
             return any(m.bit_count() == k and self._in_node(m) for m in self.islands)
-        return any(mask.bit_count() >= k for mask in self.masks)
+        return any((mask & self.whole).bit_count() >= k for mask in self.masks)
 
     def _in_node(self, mask: int) -> bool:
         return any(mask & node == mask for node in self.masks)
@@ -145,6 +146,7 @@ class Chassis:
             return [m for m in fit if self._closed(m) and not self._in_node(m)]
         if self.within_node(k):
             return []
+        free &= self.whole
         shares_of = divisions([(free & node).bit_count() for node in self.masks], k)
         spans = [self._cut(free, shares) for shares in self._first(shares_of)]
         return sorted({m for m in spans if m and self._closed(m)}, key=self._spread)
@@ -186,7 +188,7 @@ class Chassis:
 
     def _alike(self) -> bool:
         """Whether the GPUs of a kind of node are told apart by nothing."""
-        return not self.islands and all(a.bit_count() == 1 for a in self.atoms)
+        return not self.islands and len(self.atoms) == self.gpus
 
     def ways(self, k: int) -> int:
         """How many divisions of k GPUs between nodes have to be looked at; 1 within a node."""
@@ -194,7 +196,7 @@ class Chassis:
             return 1
         if self._alike():
             return ways([kind.gpus * kind.count for kind in self.kinds], k)
-        return ways([mask.bit_count() for mask in self.masks], k)
+        return ways([(mask & self.whole).bit_count() for mask in self.masks], k)
 
     def _shape(self, mask: int) -> tuple[int, ...]:
         counts = [0] * len(self.kinds)

@@ -23,6 +23,7 @@ from gpuplan.placement.problems import held_by_host, missing_fact, unchecked_fac
 from gpuplan.plan import window
 from gpuplan.plan.model import ClusterJoin, GuestImage, Host, NumaNode, PciDevice, record
 from gpuplan.plan.site import HOST_SETTINGS, DeviceKind
+from gpuplan.sharing.groups import free, kept
 from gpuplan.sharing.islands import Joined, joined
 from gpuplan.sizing.hardware.locality import Locality, localities
 from gpuplan.source import Origin
@@ -101,7 +102,7 @@ def lower(inventory: Inventory, document: str, wanted: Collection[str]) -> Lower
         missing = tuple(_missing(spec, at))
         if missing and not any(gpu.type in wanted for gpu in spec.gpus):
             continue
-        problems += [*missing, *_unchecked(spec, at), *_uncompared(spec, at), *_held(spec, at)]
+        problems += [*missing, *_unchecked(spec, at), *_uncompared(spec, at), *held(spec, at)]
         hypervisors += () if missing else _alike(spec, kind, at)
     return Lowered(hypervisors=tuple(hypervisors), diagnostics=tuple(problems))
 
@@ -166,7 +167,7 @@ def _unchecked(spec: HostSpec, at: Origin) -> Iterator[Diagnostic]:
 
 def _uncompared(spec: HostSpec, at: Origin) -> Iterator[Diagnostic]:
     """Devices that the host cannot tell from others that may be at their address some day."""
-    passed = [(d, origin) for d, origin in devices(spec, at) if _free(d, spec)]
+    passed = [(d, origin) for d, origin in devices(spec, at) if free(d, spec)]
     plain = [origin for d, origin in passed if d.pci_id is None]
     if plain:
         yield uncompared("'pci_id'", len(plain), plain[0], "see `lspci -Dnn`")
@@ -181,39 +182,15 @@ def _uncompared(spec: HostSpec, at: Origin) -> Iterator[Diagnostic]:
         yield uncompared("the serial number", len(drives), drives[0], remedy)
 
 
-def _free(device: Spec, spec: HostSpec) -> bool:
-    """Whether guests may have it. The functions of a GPU's card are the GPU's."""
-    if isinstance(device, GpuSpec):
-        return True
-    if isinstance(device, FunctionSpec) and device.for_guests is None and device.in_use is None:
-        return card(device) in {card(gpu) for gpu in spec.gpus}
-    return device.free
-
-
-def card(device: Spec) -> str:
-    """What all functions of a card have in common: domain, bus and slot."""
-    return (device.address or "").rpartition(".")[0]
-
-
-def _held(spec: HostSpec, at: Origin) -> Iterator[Diagnostic]:
-    """GPUs and drives in an IOMMU group with what the host keeps. It keeps every network card:
-    guests get functions of it, which have groups of their own."""
-    kept: dict[int, Spec] = {}
-    for device, _ in devices(spec, at):
-        if device.iommu_group is not None and not (
-            _free(device, spec) and not isinstance(device, NicSpec)
-        ):
-            kept.setdefault(device.iommu_group, device)
+def held(spec: HostSpec, at: Origin) -> Iterator[Diagnostic]:
+    """GPUs and drives in an IOMMU group with what the host keeps."""
+    keeps = kept(spec)
     for device, origin in devices(spec, at):
-        holder = kept.get(device.iommu_group) if device.iommu_group is not None else None
-        if holder and holder is not device and isinstance(device, GpuSpec | NvmeSpec):
+        number, passed = device.iommu_group, isinstance(device, GpuSpec | NvmeSpec)
+        holder = keeps.get(number) if number is not None and passed else None
+        if number is not None and holder is not None and holder is not device:
             place = origin.child("iommu_group")
-            yield held_by_host(device.address or "a device", _group(device), _named(holder), place)
-
-
-def _group(device: Spec) -> int:
-    assert device.iommu_group is not None
-    return device.iommu_group
+            yield held_by_host(device.address or "a device", number, _named(holder), place)
 
 
 def _named(device: Spec) -> str:
@@ -227,7 +204,7 @@ def _alike(spec: HostSpec, kind: int, at: Origin) -> Iterator[Hypervisor]:
     assert spec.hypervisor is not None
     links = joined(spec)
     listed = tuple(
-        _host_device(device, origin, number, links, free=_free(device, spec))
+        _host_device(device, origin, number, links, free=free(device, spec))
         for number, (device, origin) in enumerate(devices(spec, at))  # GPUs first
     )
     nodes = tuple(localities(spec, at, guests=True))

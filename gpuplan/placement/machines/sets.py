@@ -14,6 +14,7 @@ from itertools import combinations
 
 from gpuplan.placement.machines.hypervisors import HostDevice
 from gpuplan.placement.machines.state import GpuState, HostState
+from gpuplan.sharing.groups import group
 from gpuplan.sharing.islands import joined_pairs
 
 Bundle = tuple[GpuState, ...]
@@ -22,14 +23,9 @@ Rank = tuple[int, int, int, int, int, tuple[tuple[int, int], ...], tuple[str, ..
 
 
 def companions(state: HostState, device: HostDevice) -> tuple[HostDevice, ...]:
-    """The other devices of the host in the IOMMU group of `device`; where that is not known, the
-    functions of its card."""
-    group, card = device.device.iommu_group, device.address.rpartition(".")[0]
-    every = state.hypervisor.devices
-    members = [d for d in every if d.device.iommu_group == group]
-    if group is None:
-        members = [d for d in members if d.address.rpartition(".")[0] == card]
-    return tuple(d for d in members if d is not device)
+    """The other devices of the host that go where `device` does."""
+    own, every = group(device.device), state.hypervisor.devices
+    return tuple(d for d in every if d is not device and group(d.device) == own)
 
 
 def bundles(state: HostState, free: Sequence[GpuState]) -> list[Bundle]:
