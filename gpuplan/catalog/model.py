@@ -277,6 +277,10 @@ class Gpu:
         """What joins it to the other GPUs of its machine: NVLink, else PCIe."""
         return self.nvlink_bytes_per_s or self.pcie_bytes_per_s
 
+    def nvlink_gpus(self, node: int) -> int:
+        """How many of them NVLink joins at most; where no source says, the GPUs of a node."""
+        return (self.nvlink_fabric.domain if self.nvlink_fabric else None) or node
+
     @property
     def stand_ins(self) -> tuple[StandIn, ...]:
         """All that a prediction for this one may rest on beside itself."""

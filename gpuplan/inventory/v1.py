@@ -366,3 +366,8 @@ class Inventory(Document):
     allocations: list[Later[Allocation]] = Field(
         [], description="Written by `gpuplan inventory allocate`, taken away by `release`."
     )
+
+    @property
+    def nvlink_domains(self) -> dict[str, str | None]:
+        """Of each host, by its name."""
+        return {name: host.nvlink_domain for host in self.hosts for name in host.names}

@@ -155,6 +155,11 @@ class NodePool:
     origin: Origin | None = origin_field()
 
     @property
+    def domain_nodes(self) -> int:
+        """Of so many of its nodes NVLink joins the GPUs; 1: it ends at each."""
+        return self.nvlink_nodes or 1
+
+    @property
     def maker(self) -> Vendor:
         """Whose GPUs they are."""
         return vendor_of(self.vendor)

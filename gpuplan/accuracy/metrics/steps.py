@@ -108,8 +108,7 @@ class Machines:
 
 @cache
 def _on_machines(of: Machines) -> Prepared:
-    gpu, fabric_of_gpus = of.gpu, of.gpu.nvlink_fabric
-    domain = fabric_of_gpus.domain if fabric_of_gpus and fabric_of_gpus.domain else NODE
+    gpu, domain = of.gpu, of.gpu.nvlink_gpus(NODE)
     rate = fitted(gpu, "training", NETWORKS)
     if rate is None:
         raise NotMeasured(gpu, "training")

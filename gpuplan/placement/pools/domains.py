@@ -35,11 +35,10 @@ def _domains(pool: NodePool, inventory: Inventory | None) -> list[int]:
     """Nodes of each domain that are the pool's: as the inventory has them, else whole domains and
     what is left."""
     if inventory is not None and pool.node_names:
-        names = {name: host.nvlink_domain for host in inventory.hosts for name in host.names}
+        names = inventory.nvlink_domains
         return sorted(Counter(names.get(n) for n in pool.node_names).values())
-    most = pool.nvlink_nodes or 1
-    whole, rest = divmod(pool.node_count, most)
-    return [most] * whole + [rest] * (rest > 0)
+    whole, rest = divmod(pool.node_count, pool.domain_nodes)
+    return [pool.domain_nodes] * whole + [rest] * (rest > 0)
 
 
 def _places(sizes: Sequence[int], work: Workload, members: Sequence[Workload]) -> int:

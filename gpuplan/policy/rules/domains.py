@@ -50,7 +50,7 @@ def one_domain(subject: Subject) -> Iterator[Finding]:
 
 def _lacking(subject: Subject, work: Workload) -> str:
     """What does not keep it inside a domain; empty where all does."""
-    joined = by_name(subject.plan.node_pools, work.node_pool).nvlink_nodes or 1
+    joined = by_name(subject.plan.node_pools, work.node_pool).domain_nodes
     if joined < work.nodes_per_replica:
         return f"in its pool it joins {joined}"
     if TARGETS[subject.plan.target].lists_machines:

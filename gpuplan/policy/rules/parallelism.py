@@ -42,7 +42,7 @@ def _spread(workload: Workload, pool: NodePool) -> Iterator[Finding]:
     size = workload.parallelism.tensor_parallel_size
     here = min(workload.gpus_per_node, pool.gpus_per_node)
     if workload.one_domain:
-        here *= min(workload.nodes_per_replica, pool.nvlink_nodes or 1)
+        here *= min(workload.nodes_per_replica, pool.domain_nodes)
     if workload.partition:
         reason = f"partitions ({workload.partition}) have no link between them"
     elif size > here:

@@ -23,7 +23,7 @@ def within_domains(
         return [replace(o, nvlink_nodes=1) for o in offers], problems
     if where.inventory is None:
         return list(offers), problems
-    named = {name: h.nvlink_domain for h in where.inventory.hosts for name in h.names}
+    named = where.inventory.nvlink_domains
     counts = Counter[tuple[tuple[object, ...], str | None]]()
     for offer in offers:
         counts.update((kind(offer), named[name]) for name in offer.node_names)
@@ -36,13 +36,8 @@ def _smallest(offer: GpuOffer, counts: Counter[tuple[tuple[object, ...], str | N
     own = {domain: n for (other, domain), n in counts.items() if other == kind(offer)}
     if None in own:
         return 1
-    most = _most(offer) // offer.gpus_per_node
-    return max(1, min([most, *own.values()]))
-
-
-def _most(offer: GpuOffer) -> int:
-    fabric = offer.gpu.nvlink_fabric
-    return (fabric.domain if fabric else None) or offer.gpus_per_node
+    room = offer.gpus_per_node
+    return max(1, min([offer.gpu.nvlink_gpus(room) // room, *own.values()]))
 
 
 def _too_many(offers: Sequence[GpuOffer], where: Where) -> Iterator[Diagnostic]:
@@ -50,7 +45,7 @@ def _too_many(offers: Sequence[GpuOffer], where: Where) -> Iterator[Diagnostic]:
     if node is None or node.nvlink_nodes is None:
         return
     for offer in offers:
-        asked, most = node.nvlink_nodes * node.gpus, _most(offer)
+        asked, most = node.nvlink_nodes * node.gpus, offer.gpu.nvlink_gpus(offer.gpus_per_node)
         if asked > most:
             words = f"NVLink joins at most {most} {offer.gpu.identifier}"
             yield error(

@@ -183,20 +183,19 @@ def _layouts(
         for c in _candidates(demand, device, inside(demand, gpus))
     ]
     yield from tried
-    most = nodes.most(demand, device, site)
     if nodes.short_of_memory(tried):
-        yield from _over_nodes(demand, device, site, most)
+        yield from _over_nodes(demand, device, site)
     elif nodes.too_slow(tried):
         near = replace(site, fabric=None)  # no network between nodes makes a token faster
-        yield from _over_nodes(demand, device, near, min(most, device.offer.nvlink_nodes))
+        yield from _over_nodes(demand, device, near)
 
 
 def _over_nodes(
-    demand: LanguageDemand, device: Device, site: Site, most: int
+    demand: LanguageDemand, device: Device, site: Site
 ) -> Iterator[Candidate[LimitedReplica]]:
     """Replicas on more and more nodes, until more of them are no cheaper."""
     cheapest, networked = math.inf, site.fabric is not None
-    for count in range(2, most + 1):
+    for count in range(2, nodes.most(demand, device, site) + 1):
         tried = [
             _candidate(demand, device, division, nodes.rate(device, site, division))
             for division in nodes.divisions(demand, device, count, networked=networked)

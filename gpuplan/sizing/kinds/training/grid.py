@@ -52,11 +52,9 @@ class Shape:
 
 
 def domain(device: Device) -> int:
-    """GPUs that NVLink joins, on the nodes of its domain; all of a node where the catalogue states
-    none."""
-    offer, fabric = device.offer, device.gpu.nvlink_fabric
-    room = offer.gpus_per_node * offer.nvlink_nodes
-    return min(room, fabric.domain) if fabric and fabric.domain else room
+    """GPUs that NVLink joins, on the nodes of its domain."""
+    room = device.offer.gpus_per_node
+    return min(room * device.offer.nvlink_nodes, device.gpu.nvlink_gpus(room))
 
 
 def tight(device: Device, gpus: int, spares: int = 0) -> int:
