@@ -482,12 +482,14 @@ def refusals() -> Iterator[Any]:
     old = '  versions: {kubernetes: "1.32"}\n  cluster'
     yield service().replace("  cluster", old), "no source states how long Kubernetes 1.32"
     yield service("p5.48xlarge", BLOCK.replace("1b}", "1c}")), "is in us-east-1c, where"
+    abroad = BLOCK.replace("zone: us-east-1b", "zone: us-west-2a")
+    yield service("p5.48xlarge", abroad), "is in us-west-2a, which is not in region 'us-east-1'"
     many = NOTEBOOKS.replace("p4d.24xlarge", "p5.48xlarge").replace(ZONES, BLOCK)
     many = many.replace("users: 10, gpu_memory: 9 GiB", "users: 513, gpu_memory: 70 GiB")
     yield many, "has 65 nodes, and a Capacity Block at most 64"
 
 
-@pytest.mark.parametrize(("text", "words"), [*refusals()], ids=range(10))
+@pytest.mark.parametrize(("text", "words"), [*refusals()], ids=range(11))
 def test_what_a_cluster_cannot_be_is_said(
     text: str, words: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

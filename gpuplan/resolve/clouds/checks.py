@@ -118,8 +118,11 @@ def _of_reservation(
     for pool in held:
         if pool.spot:
             yield messages.spot_and_reserved(pool, at)
-    if spec.zones and reserved.zone not in spec.zones:
-        yield messages.reservation_elsewhere(reserved, at.child("zone"))
+    region, here = asked.platform.region, at.child("zone")
+    if region and (provider.region_of(reserved.zone) or region) != region:
+        yield messages.reservation_of_other_region(reserved, region, here)
+    elif spec.zones and reserved.zone not in spec.zones:
+        yield messages.reservation_elsewhere(reserved, here)
 
 
 def _of_provisioning(

@@ -153,6 +153,17 @@ def reservation_elsewhere(reserved: CapacityReservationSpec, at: Origin) -> Diag
     )
 
 
+def reservation_of_other_region(
+    reserved: CapacityReservationSpec, region: str, at: Origin
+) -> Diagnostic:
+    return error(
+        "GP004",
+        f"reservation {reserved.id} is in {reserved.zone}, which is not in region '{region}'",
+        at,
+        help=f"name a reservation in {region}, or its region in platform.region",
+    )
+
+
 def unknown_machine(pool: NodePool) -> Diagnostic:
     return error(
         "GP012",
