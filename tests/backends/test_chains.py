@@ -72,6 +72,17 @@ def test_what_would_never_start_is_refused_at_its_line(
     assert f"cluster.yaml:{line}" in text
 
 
+def test_only_what_another_can_wait_for_is_proposed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Neither itself nor a service, which never ends."""
+    text = said(tmp_path, PREPARE + "  after: [trian]\n" + TRAIN + CHAT, capsys)
+    assert "did you mean 'train'?" in text
+    assert "name one of: train " in text + " "
+    text = said(tmp_path, PREPARE + "  after: [zz]\n" + CHAT, capsys)
+    assert "remove it: no other ends" in text
+
+
 @pytest.mark.parametrize(
     "schedule",
     [

@@ -22,8 +22,11 @@ def chain_problems(workloads: Sequence[Workload], at: Origin) -> Iterator[Diagno
             if name in workload.after[:place]:
                 yield error("GP004", f"'{name}' stands twice in 'after'", where, help="remove one")
             elif other is None:
-                known = "name one of: " + ", ".join(by_name)
-                yield unknown_name("workload", name, [*by_name], known, where)
+                ending = [w.name for w in workloads if w.task in ENDING and w is not workload]
+                known = (
+                    f"name one of: {', '.join(ending)}" if ending else "remove it: no other ends"
+                )
+                yield unknown_name("workload", name, ending, known, where)
             elif other.task not in ENDING:
                 yield error(
                     "GP004",
