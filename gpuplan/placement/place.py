@@ -16,6 +16,7 @@ from gpuplan.placement.tenants import tenants
 from gpuplan.placement.topology import topology
 from gpuplan.plan.model import NodePool, VirtualMachine, Workload
 from gpuplan.sizing.hardware.offers import GpuOffer
+from gpuplan.source import Origin
 from gpuplan.targets import TARGETS
 
 if TYPE_CHECKING:
@@ -48,7 +49,9 @@ def place(
         problems += contradictions(inventory, document)
     pools, virtual = Pools(), None
     if TARGETS[target].needs_inventory and inventory is None:
-        problems.append(no_inventory(target))
+        origin = workloads[0].origin if workloads else None
+        at = origin and Origin(origin.document, ("platform", "target"))
+        problems.append(no_inventory(target, at))
     elif not TARGETS[target].guests_on_hosts:
         problems += _isolation(workloads, target)
         pools = place_pools(workloads, offers, pools_there)

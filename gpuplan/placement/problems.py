@@ -71,10 +71,11 @@ def stays_cut(
     )
 
 
-def no_inventory(target: str) -> Diagnostic:
+def no_inventory(target: str, at: Origin | None) -> Diagnostic:
     return error(
         "GP012",
         f"target '{target}' needs an inventory of the hosts",
+        at,
         help="write one and name it in the manifest: platform.inventory",
     )
 

@@ -75,6 +75,7 @@ def test_no_inventory_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[s
     head = HEAD.replace("  inventory: inventory.yaml\n", "  gpus: [h100-sxm-80gb]\n")
     shown = refused(tmp_path, capsys, head + CHAT, INVENTORY + H100)
     assert "target 'slurm' needs an inventory of the hosts" in shown
+    assert "cluster.yaml:4:11" in shown
 
 
 def test_facts_that_a_node_lacks_are_named_at_once(
