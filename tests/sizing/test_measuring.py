@@ -49,3 +49,16 @@ def test_nothing_is_said_where_replicas_are_chosen_or_nothing_of_it_is_measured_
     text: str,
 ) -> None:
     assert told(text) == {}
+
+
+def test_nothing_is_said_where_a_measured_replica_would_serve_no_request_in_time() -> None:
+    """The first token is in time by the interval of known points, and not by that beside one."""
+    text = """
+    task: inference
+    model: meta-llama/Llama-3.1-8B-Instruct
+    load: {requests_per_second: 5, input_tokens: 500, output_tokens: 200}
+    slo: {time_to_first_token: 38.2 ms, time_per_output_token: 9.06 ms, confidence: 0.99}
+"""
+    answer = sized(text, site("h100-sxm-80gb"))
+    assert answer.workload.replicas > 1
+    assert not [name for name in figures(answer) if "measuring" in name]

@@ -27,11 +27,13 @@ _WIDTH = "interval's end beside a point of one's own, as a factor on the likely 
 def record_measuring(
     ledger: Ledger, demand: ServingDemand, candidate: Candidate, replica: Replica, limit: float
 ) -> None:
-    """As `measuring.*`. Nothing where one's own point is near already, or replicas were chosen."""
+    """As `measuring.*`. Nothing where one's own point is near already, replicas were chosen, or the
+    interval beside that point, which may be wider for first tokens, leaves no request in time."""
     known = replica.measured(limit)
     if demand.overrides.replicas is not None or not _narrower(known, replica):
         return
-    confirmed = largest(known)
+    if not (confirmed := largest(known)):
+        return
     needed = counted(demand, candidate.device, LimitedReplica(known, confirmed)).replicas
     times = _as_run(replica).times(limit)
     low, high = (constant(end, "1", _WIDTH) for end in known.token_factors)
