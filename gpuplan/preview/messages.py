@@ -32,6 +32,14 @@ def no_program(folder: str) -> Diagnostic:
     )
 
 
+def not_a_program(folder: str) -> Diagnostic:
+    return error(
+        "GP030",
+        f"{folder} holds no Pulumi program: stacks of its target are applied without one",
+        help="its README.md says how; `gpuplan check` judges it, `gpuplan diff` compares it",
+    )
+
+
 def no_main(folder: str) -> Diagnostic:
     return error("GP030", f"{folder} has no __main__.py to run", help="compile the stack again")
 

@@ -16,6 +16,7 @@ from typing import Any
 
 from gpuplan.diagnostics import Diagnostic
 from gpuplan.frozen import record
+from gpuplan.plan.read import PLAN
 from gpuplan.preview import messages
 from gpuplan.preview.messages import PreviewFailed
 from gpuplan.preview.values import MASK
@@ -81,7 +82,8 @@ def read_program(
     sources = Sources()
     project = _read(folder / PROJECT_FILE, sources)
     if project is None:
-        raise PreviewFailed([messages.no_program(folder.name or str(folder))])
+        problem = messages.not_a_program if (folder / PLAN).is_file() else messages.no_program
+        raise PreviewFailed([problem(folder.name or str(folder))])
     data = _mapping(project, (), sources)
     name = str(data.get("name", ""))
     _check_runtime(data, sources)

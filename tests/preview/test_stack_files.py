@@ -141,9 +141,20 @@ def test_a_broken_project_is_refused(tmp_path: Path, project: str, message: str)
 def test_a_folder_without_a_program_says_what_to_do(tmp_path: Path) -> None:
     [problem] = problems(tmp_path)
     assert "holds no Pulumi program" in problem.message
+    assert "`gpuplan compile` writes one" in (problem.help or "")
     write(tmp_path, "")
     (tmp_path / "__main__.py").unlink()
     assert "no __main__.py" in problems(tmp_path)[0].message
+
+
+@pytest.mark.parametrize("name", ["slurm", "box"])
+def test_a_stack_that_is_applied_without_pulumi_is_not_sent_to_be_compiled_again(name: str) -> None:
+    [problem] = problems(Path(__file__).parents[2] / "stacks" / name)
+    assert problem.message == (
+        f"{name} holds no Pulumi program: stacks of its target are applied without one"
+    )
+    assert "README.md" in (problem.help or "")
+    assert "compile" not in (problem.help or "")
 
 
 def test_an_unknown_stack_names_those_there_are(tmp_path: Path) -> None:
