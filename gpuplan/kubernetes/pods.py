@@ -15,7 +15,7 @@ from gpuplan.kubernetes.objects import KubernetesObject, SecretValue
 from gpuplan.kubernetes.scene import Scene
 from gpuplan.plan.model import SecretRef, Volume
 from gpuplan.render.commented import Because, Tree
-from gpuplan.units import format_bytes
+from gpuplan.units import format_bytes, plural
 
 CARDS = "cards"  # of a pod, that it claims
 
@@ -134,7 +134,8 @@ def resources(scene: Scene) -> Tree:
     cpus = f"of {threads} threads" if threads else "as one CPU each: their threads are not known"
     amounts: Tree = {
         "cpu": Because(
-            str(need.cpu_cores * (threads or 1)), f"{need.cpu_cores} physical cores {cpus}"
+            str(need.cpu_cores * (threads or 1)),
+            f"{plural(need.cpu_cores, 'physical core')} {cpus}",
         ),
         "memory": Because(
             naming.quantity(need.host_memory_bytes),

@@ -25,7 +25,7 @@ desks_labels = {
 }
 desks_selector = {"app.kubernetes.io/name": "desks", "app.kubernetes.io/part-of": "lab"}
 desks_resources = {
-    # 1 physical cores of 2 threads
+    # 1 physical core of 2 threads
     "cpu": "2",
     # 3 GiB of it is shared memory
     "memory": "12Gi",
@@ -357,7 +357,7 @@ stations_labels = {
 }
 stations_selector = {"app.kubernetes.io/name": "stations", "app.kubernetes.io/part-of": "lab"}
 stations_resources = {
-    # 1 physical cores of 2 threads
+    # 1 physical core of 2 threads
     "cpu": "2",
     # 5 GiB of it is shared memory
     "memory": "20Gi",

@@ -102,6 +102,9 @@ SAID: dict[str, tuple[tuple[str, float | None, float | None, str], ...]] = {
             *(32, 24, "cores"),
         ),
     ),
+    "a core a GPU": (
+        ("a node of h100-sxm-80gb has 1 physical core a GPU, fewer than 4", 32, 8, "cores"),
+    ),
     "a VM with half its cores": (
         ("VM tune-0 has 3 physical cores a GPU, fewer than 4", 16, 12, "cores"),
     ),

@@ -277,6 +277,7 @@ MUTATIONS: dict[str, tuple[Callable[[Plan], Plan], str, set[str]]] = {
     ),
     "an accepted miss": (lambda p: with_first_token(p, accepted=True), "serving", {"GP205"}),
     "few cores": (lambda p: with_pool(p, cpu_cores=24), "serving", {"GP301"}),
+    "a core a GPU": (lambda p: with_pool(p, cpu_cores=8), "serving", {"GP301"}),
     "a VM with half its cores": (
         lambda p: with_cell(p, pins=p.virtual_machines[0].cells[0].pins[:24]),
         "libvirt",

@@ -10,7 +10,7 @@ from gpuplan.engines import durations
 from gpuplan.engines.container import contained, image
 from gpuplan.engines.launch import written
 from gpuplan.render.commented import Because, Tree
-from gpuplan.units import KIB, MIB, format_bytes
+from gpuplan.units import KIB, MIB, format_bytes, plural
 
 LOCAL = "127.0.0.1"
 STOP_SECONDS = 30  # for the engine to end after it has answered
@@ -52,7 +52,7 @@ def _service(part: Part, index: int, share: Share) -> Tree:
         or None,
         "cpuset": Because(
             f"${{{share.cpus}:?{ASSIGNED}}}",
-            f"{share.cores} physical cores beside its GPUs, with all their threads",
+            f"{plural(share.cores, 'physical core')} beside its GPUs, with all their threads",
         ),
         **_devices(part, share),
         "ports": [f"{LOCAL}:{(part.port or 0) + index}:{part.launch.port}"] if direct else None,

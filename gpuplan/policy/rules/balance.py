@@ -82,11 +82,11 @@ def _cores_finding(shape: Shape, limit: int, level: str | None, remedy: str) -> 
     assert shape.cores is not None
     per_gpu = shape.cores / shape.gpus
     relation = "fewer" if per_gpu < limit else "more"
+    cores = "1 physical core" if per_gpu == 1 else f"{float(per_gpu):.3g} physical cores"
     return Finding(
         resource=shape.resource,
         path=f"{shape.path}.{'cells' if shape.chosen else 'cpu_cores'}",
-        message=f"{shape.label} has {float(per_gpu):.3g} physical cores a GPU, {relation} than "
-        f"{limit}",
+        message=f"{shape.label} has {cores} a GPU, {relation} than {limit}",
         help=remedy,
         requested=float(limit * shape.gpus),
         capacity=shape.cores,
