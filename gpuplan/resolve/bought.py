@@ -48,12 +48,18 @@ def bought(where: Where, catalog: Catalog) -> tuple[list[GpuOffer], list[Diagnos
 
 
 def _no_node(where: Where, name: str, catalog: Catalog, place: int) -> Diagnostic:
-    """Who has nodes of that type, and which types there are nodes of."""
-    wanted = Wanted(where.provider, where.platform.region)
-    offered = [g for g in catalog.gpu_ids if shapes(catalog, g, wanted)] if where.provider else []
+    """Who has nodes of that type, and where, and which types there are nodes of."""
+    provider, region = where.provider, where.platform.region
+    wanted = Wanted(provider, region)
+    offered = [g for g in catalog.gpu_ids if shapes(catalog, g, wanted)] if provider else []
     renting = [p for p in providers() if shapes(catalog, name, Wanted(p))]
-    at = where.at("gpus", place)
-    return messages.no_node(name, where.provider, renting, offered, at)
+    whose = f"of {provider}" if provider else ""
+    if provider and region:
+        whose += f" in {region}"
+        there = [r for r in regions(provider) if shapes(catalog, name, Wanted(provider, r))]
+        elsewhere = f"{provider} in {' and '.join(there[: messages.MOST_NEAR])}"
+        renting = [elsewhere if p == provider else p for p in renting if p != provider or there]
+    return messages.no_node(name, whose, renting, offered, where.at("gpus", place))
 
 
 def _unknown(where: Where, catalog: Catalog) -> Iterator[Diagnostic]:

@@ -261,12 +261,13 @@ def no_default_engine(task: str, at: Origin) -> Diagnostic:
 
 
 def no_node(
-    gpu: str, provider: str | None, renting: Sequence[str], offered: Sequence[str], at: Origin
+    gpu: str, whose: str, renting: Sequence[str], offered: Sequence[str], at: Origin
 ) -> Diagnostic:
-    """`renting` are the providers with nodes of that type, `offered` the types that there are nodes
-    of."""
-    whose = "" if provider is None else f" of {provider}"
-    rented = f"{', '.join(renting)} rent some; " if renting and provider else ""
+    """`whose` nodes are asked for: of a provider, in a region; empty: anybody's. `renting` are who
+    has nodes of that type, `offered` the types that there are such nodes of."""
+    whose = f" {whose}" if whose else ""
+    verb = "rents" if len(renting) == 1 else "rent"
+    rented = f"{', '.join(renting)} {verb} some; " if renting and whose else ""
     problem = error(
         "GP012",
         f"no node{whose} is known for '{gpu}'",

@@ -180,6 +180,21 @@ def test_what_does_not_exist_is_refused(tmp_path: Path, platform: str, message: 
     assert any(message in d.message for d in result.problems)
 
 
+def test_a_type_that_a_region_lacks_is_said_of_that_region(tmp_path: Path) -> None:
+    """AWS has H100s, and not there: where it has them stands beside it; and Azure alone an NVL."""
+    region = "region: us-gov-east-1, cluster: {zones: [us-gov-east-1a, us-gov-east-1b]}"
+    result = compiled(tmp_path, f"{region}, gpus: [h100-sxm-80gb]", target="eks")
+    (problem,) = (d for d in result.problems if d.severity is Severity.ERROR)
+    assert problem.message == "no node of aws in us-gov-east-1 is known for 'h100-sxm-80gb'"
+    assert problem.label.startswith("there are nodes of aws in us-gov-east-1 with ")
+    assert problem.help is not None
+    assert problem.help.startswith("aws in us-east-1 and us-gov-west-1, azure, ")
+    result = compiled(tmp_path, f"{region}, gpus: [t4, h100-nvl-94gb]", target="eks")
+    (left,) = (d for d in result.problems if d.rule == "GP012")
+    assert left.help is not None
+    assert left.help.startswith("azure rents some; ")
+
+
 def test_every_shape_is_one_of_its_size_and_priced_by_its_own_list() -> None:
     catalog = load_catalog()
     for gpu in catalog.gpu_ids:
