@@ -52,6 +52,17 @@ def test_what_a_task_does_not_use_is_said_with_who_does() -> None:
     assert refusal.message == "'training.steps' is not used by an inference workload"
 
 
+def test_images_for_a_language_model_are_to_be_counted_as_tokens() -> None:
+    """Removed alone, they would be work that nobody sized."""
+    images = (
+        "    load: {requests_per_second: 2, output_tokens: 9, input_tokens: 9, images: 64x64}\n"
+    )
+    text = "    task: inference\n    model: Qwen/Qwen3-VL-8B-Instruct\n" + images
+    refusal = refusals(text)[0]
+    assert refusal.message == "'load.images.mean' is not used by an inference workload"
+    assert refusal.help.endswith("count the tokens of a request's images in 'load.input_tokens'")
+
+
 def test_training_of_a_model_of_images_is_refused_by_its_name() -> None:
     text = FULL_8B.replace("meta-llama/Llama-3.1-8B", "black-forest-labs/FLUX.1-dev")
     (refusal,) = refusals(text)

@@ -9,6 +9,7 @@ should be
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 from gpuplan.diagnostics import Change, Diagnostic, did_you_mean, error, note, remedied, warning
 from gpuplan.source import Origin
@@ -39,6 +40,15 @@ def unused_field(field: str, task: str, origin: Origin, users: Iterable[str]) ->
         help=f"remove it; it belongs to: {kinds}" if kinds else "remove it",
     )
     return remedied(problem, (Change(origin, None),))
+
+
+def read_as_tokens(problem: Diagnostic) -> Diagnostic:
+    """The same of images that come to a language model, whose load would be too small without."""
+    return replace(
+        problem,
+        label="a language model reads images as tokens",
+        help="remove it, and count the tokens of a request's images in 'load.input_tokens'",
+    )
 
 
 def contradiction(

@@ -10,9 +10,9 @@ from gpuplan.diagnostics import Diagnostic
 from gpuplan.manifest.traffic import Objective
 from gpuplan.manifest.v1 import Workload
 from gpuplan.plan.times import PLAIN, STATISTICS, field_of, time_name
-from gpuplan.sizing.ask.fields import FIELDS, Kind, ManifestField
+from gpuplan.sizing.ask.fields import FIELDS, TOKENS, Kind, ManifestField
 from gpuplan.sizing.ask.given import Given
-from gpuplan.sizing.ask.messages import missing_field, unused_field
+from gpuplan.sizing.ask.messages import missing_field, read_as_tokens, unused_field
 from gpuplan.source import Origin
 
 _LENGTHS = {
@@ -110,7 +110,9 @@ def field_problems(workload: Workload, kind: Kind, at: Origin) -> Iterator[Diagn
     task = kind if kind in ("training", "vision training", "notebook") else workload.task
     for field in written(workload):
         if kind not in field.kinds:
-            yield unused_field(field.path, task, at.child(*field.parts), field.kinds)
+            problem = unused_field(field.path, task, at.child(*field.parts), field.kinds)
+            as_tokens = kind in TOKENS and field.path.startswith("load.images.")
+            yield read_as_tokens(problem) if as_tokens else problem
     for path, example in NEEDED[kind].items():
         instead = INSTEAD.get(path) if kind == "serving" else None
         parent, _, _ = path.rpartition(".")
