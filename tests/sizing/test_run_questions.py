@@ -83,6 +83,20 @@ def test_without_a_fabric_that_is_said_with_what_one_would_give(
     assert "not used without `platform.fabric`" in said
 
 
+def test_nodes_that_stand_by_are_none_of_those_that_a_run_takes() -> None:
+    """Of four nodes two stand by: the soonest run has two, as without those two."""
+    text = FULL_8B.replace("tokens: 1e9", "tokens: 1e9, spare_nodes: SPARES")
+    with_spares, without = (wanted(text.replace("SPARES", str(count))) for count in (2, 0))
+    assert isinstance(with_spares, TrainingDemand)
+    assert isinstance(without, TrainingDemand)
+    for count, asked in ((4, with_spares), (2, without)):
+        (group,) = runs_on(asked, site("h100-sxm-80gb", node_count=count))
+        assert max(c.nodes for c in group) == 2
+    (answer,) = runs(with_spares, site("h100-sxm-80gb", node_count=4), None, None)
+    (fastest,) = (r for r in answer.runs if r.purpose == "fastest")
+    assert fastest.nodes == 2
+
+
 def test_nothing_is_cheaper_than_the_cheapest(
     manifest: str, capsys: pytest.CaptureFixture[str]
 ) -> None:

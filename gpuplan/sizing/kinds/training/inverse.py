@@ -61,7 +61,7 @@ def runs_on(demand: TrainingDemand, site: Site) -> list[list[Candidate[SizedRun]
     by_offer = []
     for offer in _offers(demand, site):
         most = math.inf if offer.node_count is None else offer.node_count
-        by_offer.append([c for c in unlimited(demand, site, offer) if c.nodes <= most])
+        by_offer.append([c for c in unlimited(demand, site, offer) if _held(c) <= most])
     return by_offer
 
 
@@ -101,7 +101,7 @@ def _on(
     limit = demand.limit.first
     candidates = unlimited(demand, site, offer)
     holding = [c for c in candidates if c.feasible]
-    here = [c for c in holding if most is None or c.nodes <= most]
+    here = [c for c in holding if most is None or _held(c) <= most]
     picked: list[tuple[RunPurpose, Candidate[SizedRun] | None]] = [
         ("fastest", min(here, key=_seconds, default=None) if most is not None else None),
         ("cheapest", min(holding, key=lambda c: (_spent(c), _seconds(c)), default=None)),
@@ -138,6 +138,7 @@ def unlimited(demand: TrainingDemand, site: Site, offer: GpuOffer) -> list[Candi
 
 
 def _held(candidate: Candidate[SizedRun]) -> int:
+    """Nodes of the run, and those that stand by."""
     return candidate.nodes + candidate.spares
 
 
