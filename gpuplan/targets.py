@@ -101,6 +101,11 @@ class Target:
         return any(one.field == field for one in self.ignored_of_platform)
 
     @property
+    def binds_pods(self) -> bool:
+        """Whether a cluster's scheduler puts pods on nodes, one by one."""
+        return "pulumi.kubernetes" in self.backends
+
+    @property
     def stands_by(self) -> bool:
         """Whether nodes can stand by for a run."""
         return not (self.guests_on_hosts or self.one_machine)

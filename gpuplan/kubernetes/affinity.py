@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from gpuplan.kubernetes import naming
+from gpuplan.kubernetes import mig, naming
 from gpuplan.kubernetes.scene import Scene
 from gpuplan.plan.isolation import own_node
-from gpuplan.plan.partitions import DOMAIN_LABEL
+from gpuplan.plan.partitions import DOMAIN_LABEL, MIG_CONFIG_LABEL
 from gpuplan.render.commented import Because, Tree
 
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
@@ -18,7 +18,11 @@ GROUP = "leaderworkerset.sigs.k8s.io/group-index"  # of a pod of LeaderWorkerSet
 
 def affinity(scene: Scene, role: str | None) -> Tree | None:
     """The rules of the pods of a role, where those of a group have roles."""
-    rules = {"podAffinity": _together(scene, role), "podAntiAffinity": _apart(scene, role)}
+    rules = {
+        "nodeAffinity": _cut_nodes(scene),
+        "podAffinity": _together(scene, role),
+        "podAntiAffinity": _apart(scene, role),
+    }
     return {k: v for k, v in rules.items() if v} or None
 
 
@@ -33,10 +37,40 @@ def _together(scene: Scene, role: str | None) -> Tree | Because | None:
         first = naming.LEADS if role == naming.FOLLOWS else None
         reason += ": the leader comes first" if first else ""
         return Because({REQUIRED: [_term(scene, DOMAIN_LABEL, first)]}, reason)
-    if fabric is None or fabric.switch_label is None or work.nodes_per_replica < 2:
+    if fabric is not None and fabric.switch_label is not None and work.nodes_per_replica > 1:
+        term = {"weight": MOST, "podAffinityTerm": _term(scene, fabric.switch_label)}
+        return Because({PREFERRED: [term]}, "nodes of one switch, as far as there are some")
+    if work.packed:
+        return Because(
+            {PREFERRED: [_fullest()]}, "nodes that others are on: some pods need whole ones"
+        )
+    return None
+
+
+def _cut_nodes(scene: Scene) -> Because | None:
+    """Whatever the pool's nodes are now: a run cannot be told later. MIG is the first maker's; a
+    cloud's plugin cuts all GPUs of a node."""
+    whole = scene.workload.partition is None and scene.pool.vendor is None
+    if not (scene.workload.packed and whole) or scene.plan.plugin_on_nodes:
         return None
-    term = {"weight": MOST, "podAffinityTerm": _term(scene, fabric.switch_label)}
-    return Because({PREFERRED: [term]}, "nodes of one switch, as far as there are some")
+    cut = [
+        {"key": MIG_CONFIG_LABEL, "operator": "Exists"},
+        {"key": MIG_CONFIG_LABEL, "operator": "NotIn", "values": [mig.DISABLED]},
+    ]
+    term = {"weight": MOST, "preference": {"matchExpressions": cut}}
+    return Because({PREFERRED: [term]}, "a node with GPUs in parts: some pods need whole ones")
+
+
+def _fullest() -> Tree:
+    """The nodes that most pods are on. To count their GPUs would be no better: where sizes divide
+    one another, as powers of two do, either way leaves no room in parts that nobody can use. And a
+    rule that names the other pods would change with them, and restart its own."""
+    pods = {
+        "labelSelector": {"matchLabels": {"app.kubernetes.io/managed-by": naming.MANAGER}},
+        "namespaceSelector": {},
+        "topologyKey": naming.HOSTNAME_LABEL,
+    }
+    return {"weight": MOST, "podAffinityTerm": pods}
 
 
 def _term(scene: Scene, key: str, role: str | None = None) -> Tree:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from gpuplan.engines.launch import Launch
-from gpuplan.kubernetes import naming, network, pods, storage, timing
+from gpuplan.kubernetes import naming, network, pods, serving, storage, timing
 from gpuplan.kubernetes.objects import KubernetesObject
 from gpuplan.kubernetes.scene import Scene
 
@@ -24,7 +24,8 @@ def _set(scene: Scene, start: Launch, needs: tuple[str, ...]) -> KubernetesObjec
         "ports": [{"name": "http", "containerPort": start.port}],
         "readinessProbe": {"tcpSocket": {"port": "http"}, "periodSeconds": 10},
     }
-    spec = pods.spec(scene, start, container=container)
+    filling = [serving.filling(scene)] if workload.packed and workload.replicas > 1 else None
+    spec = pods.spec(scene, start, container=container, topologySpreadConstraints=filling)
     # The home volume must be writable for the image's own user.
     spec["securityContext"] = {**spec["securityContext"], "fsGroup": USERS_GROUP}
     return scene.build(

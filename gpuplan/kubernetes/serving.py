@@ -19,6 +19,7 @@ PERIOD_SECONDS = 10  # Kubernetes' own default, which the number of failures is 
 # An engine under full load answers its health path late; a minute without any answer is a hang.
 # It is killed soon then: neither the pause before a stop nor the drain brings an answer out of it.
 HUNG_SECONDS = 10
+ANY_SKEW = 1_000_000  # beside it the pods on a node count for nothing
 LIVENESS = {"periodSeconds": PERIOD_SECONDS, "timeoutSeconds": 10, "failureThreshold": 6}
 
 
@@ -172,7 +173,7 @@ def _pod(scene: Scene, launch: Launch) -> Tree:
             "lifecycle": {"preStop": {"sleep": {"seconds": sleep}}},
         },
         terminationGracePeriodSeconds=timing.LEAVE_SECONDS + drain + timing.STOP_SECONDS,
-        topologySpreadConstraints=[spread(scene)] if _several(scene) else None,
+        topologySpreadConstraints=[_over_nodes(scene)] if _several(scene) else None,
     )
 
 
@@ -200,6 +201,18 @@ def _probes(scene: Scene, launch: Launch) -> Tree:
             ),
         },
     }
+
+
+def _over_nodes(scene: Scene) -> Tree:
+    return filling(scene) if scene.workload.packed else spread(scene)
+
+
+def filling(scene: Scene) -> Tree:
+    """One node after the other. A pod without any word of it is spread by the cluster's own rule,
+    where it has a Service."""
+    reason = "replicas may share a node: some pods need whole ones"
+    any_skew = Because(ANY_SKEW, reason)
+    return {**spread(scene), "maxSkew": any_skew, "whenUnsatisfiable": "ScheduleAnyway"}
 
 
 def spread(scene: Scene) -> Tree:

@@ -54,7 +54,7 @@ def place(
         problems.append(no_inventory(target, at))
     elif not TARGETS[target].guests_on_hosts:
         problems += _isolation(workloads, target)
-        pools = place_pools(workloads, offers, pools_there)
+        pools = place_pools(workloads, offers, pools_there, one_by_one=TARGETS[target].binds_pods)
         problems += crowded(pools.workloads, pools.node_pools, inventory)
         if inventory is not None and not TARGETS[target].lists_machines:
             boards = {o.gpu.identifier for o in offers if not o.gpu.is_card}

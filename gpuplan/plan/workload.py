@@ -231,8 +231,9 @@ class Workload:
     this one. `after` are the workloads that must have ended well before it starts, `schedule` when
     it starts again, in cron's five fields. `usd_of_storage` is what a run's checkpoints cost while
     it runs; None is unknown. `one_domain`: the plan counts on NVLink between all nodes of a run, or
-    of a replica. `interruption` is None on nodes that are kept. `cheaper_split` are pools for
-    prefill and for decode that would cost less. `balance` is what it meets, the limit that is
+    of a replica. `packed`: its pods fill nodes one after the other, since others may find none
+    where they lie badly. `interruption` is None on nodes that are kept. `cheaper_split` are pools
+    for prefill and for decode that would cost less. `balance` is what it meets, the limit that is
     nearest first."""
 
     name: str
@@ -252,6 +253,7 @@ class Workload:
     replicas: int
     nodes_per_replica: int = 1
     one_domain: Literal[True] | None = None
+    packed: Literal[True] | None = None
     gpus_per_node: int
     memory: MemoryBudget
     metrics: tuple[Metric, ...] = ()

@@ -38,11 +38,26 @@ def carry_over(
         return after, ()
     plan, notes = keep_claims(before, after, forget)
     plan, cuts = keep_layouts(before, plan)
+    plan = _packed_as_before(before, plan)
     standing = _objects(before)
     plan, now, runs = _runs(before, plan, standing)
     moved = operators.moves(before, plan)
     refusals, waits = _refusals(plan, standing, now), _waits(plan, standing, now)
     return plan, (*notes, *cuts, *runs, *moved, *refusals, *waits)
+
+
+def _packed_as_before(before: Plan, plan: Plan) -> Plan:
+    """What other workloads come and go beside decides whether pods are packed. A run that is there
+    is not begun anew for that, and a service not restarted to be spread again."""
+    packed = {w.name: former.packed for w in plan.workloads if (former := same(before, w))}
+
+    def kept(work: Workload) -> Workload:
+        if work.name not in packed:
+            return work
+        once = work.task in RUNS and work.schedule is None
+        return replace(work, packed=packed[work.name] if once else packed[work.name] or work.packed)
+
+    return replace(plan, workloads=tuple(map(kept, plan.workloads)))
 
 
 def _same(before: Plan, after: Plan) -> bool:

@@ -14,9 +14,10 @@ from decimal import Decimal
 
 from gpuplan.catalog.model import Gpu
 from gpuplan.diagnostics import Diagnostic
-from gpuplan.placement.pools.bins import Ask, more
+from gpuplan.placement.pools.bins import Ask, capacity, more
 from gpuplan.placement.pools.cutting import partitions
 from gpuplan.placement.pools.former import Names
+from gpuplan.placement.pools.leeway import crowding
 from gpuplan.placement.pools.packing import Need, Packing, pool_name
 from gpuplan.placement.pools.stages import Stage, hours_of
 from gpuplan.placement.problems import (
@@ -55,7 +56,7 @@ class Pools:
 @dataclass(slots=True)
 class _Draft:
     """`taken` counts the nodes of an offer, by its place, that earlier pools have, `spare` those
-    that none needs."""
+    that none needs; `crowding` are the workloads that may take the room of others."""
 
     names: Names
     pools: list[NodePool] = field(default_factory=list)
@@ -65,13 +66,19 @@ class _Draft:
     problems: list[Diagnostic] = field(default_factory=list)
     spare: Counter[int] = field(default_factory=Counter)
     taken: Counter[int] = field(default_factory=Counter)
+    crowding: set[str] = field(default_factory=set)
 
 
 def place_pools(
-    workloads: Sequence[Workload], offers: Sequence[GpuOffer], former: Sequence[NodePool] = ()
+    workloads: Sequence[Workload],
+    offers: Sequence[GpuOffer],
+    former: Sequence[NodePool] = (),
+    *,
+    one_by_one: bool = False,
 ) -> Pools:
     """Pools in the order of the workloads; a machine of an inventory is in one pool. `former` are
-    those of the stack that is there: live nodes stay as they are cut while others serve."""
+    those of the stack that is there: live nodes stay as they are cut while others serve.
+    `one_by_one`: whoever puts workloads on nodes looks at each pod alone."""
     draft = _Draft(names=Names(offers, former))
     named = tuple(
         replace(
@@ -99,6 +106,8 @@ def place_pools(
             lacking.append((members, need))
     for members, need in lacking:
         draft.problems.append(_lacking(members, need, offers, draft))
+    if one_by_one:
+        named = tuple(replace(w, packed=w.name in draft.crowding or None) for w in named)
     return Pools(
         workloads=named,
         node_pools=tuple(draft.pools),
@@ -172,6 +181,8 @@ def _place_pool(
     more_nodes = chosen.need.nodes - need.nodes
     draft.stages.append(tuple(replace(s, nodes=s.nodes + more_nodes) for s in need.stages))
     need, cut = chosen.need, chosen.layouts
+    if need.vgpu is None and not (need.lacking or need.refused):
+        draft.crowding |= crowding(asks, need.filled, capacity(need.offer, 1), gpu)
     count = ledger.given("node_count", Quantity(need.nodes, "1", "placement: first fit decreasing"))
     draft.taken[need.place] += need.nodes
     pool = node_pool(first.node_pool, need.offer, int(count), chosen.names, ledger)
