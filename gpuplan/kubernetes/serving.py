@@ -128,12 +128,17 @@ def _multiplied(launch: Launch) -> Launch:
 
 
 def _rollout(scene: Scene, arrival: int) -> Tree:
-    update = {"maxSurge": 0, "maxUnavailable": 1}
+    """The one pod of a service goes before its successor is made. A rolling update would make it
+    while the other ends: the quota refuses it, and the ReplicaSet tries again after as long as it
+    has waited already, so that the outage would be twice the drain."""
+    strategy: Tree = {
+        "type": "RollingUpdate",
+        "rollingUpdate": Because({"maxSurge": 0, "maxUnavailable": 1}, _in_turn(scene)),
+    }
+    if scene.workload.replicas == 1:
+        strategy = {"type": Because("Recreate", _in_turn(scene))}
     return {
-        "strategy": {
-            "type": "RollingUpdate",
-            "rollingUpdate": Because(update, _in_turn(scene)),
-        },
+        "strategy": strategy,
         "progressDeadlineSeconds": Because(arrival, timing.PREPARE_REASON),
         "revisionHistoryLimit": 3,
     }

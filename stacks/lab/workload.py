@@ -575,10 +575,9 @@ k8s.apps.v1.Deployment(
         replicas=1,
         selector=k8s.meta.v1.LabelSelectorArgs(match_labels=assistant_selector),
         strategy=k8s.apps.v1.DeploymentStrategyArgs(
-            type="RollingUpdate",
             # no GPU is spare: the one pod goes before its successor comes, so an update is an
             # outage, of 45 min at the worst
-            rolling_update=k8s.apps.v1.RollingUpdateDeploymentArgs(max_surge=0, max_unavailable=1),
+            type="Recreate",
         ),
         # the start-up probe's time, and before it 1800 s for the image, the volume and the node's
         # driver

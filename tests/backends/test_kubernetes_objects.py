@@ -310,9 +310,15 @@ def test_an_image_service_is_bounded_by_what_memory_was_sized_for() -> None:
     assert container(item)["image"] == "vllm/vllm-omni:v0.14.0@sha256:" + "a" * 64
 
 
-def test_a_rollout_needs_no_spare_gpu() -> None:
-    strategy = one(serving_plan(), "Deployment").tree["spec"]["strategy"]
-    assert strategy["rollingUpdate"] == {"maxSurge": 0, "maxUnavailable": 1}
+@pytest.mark.parametrize("replicas", [1, 2])
+def test_a_rollout_needs_no_spare_gpu(replicas: int) -> None:
+    """Nor makes it a pod that the quota refuses: before it is tried again, the only one is away as
+    long as it took to end."""
+    plan = serving_plan()
+    work = replace(plan.workloads[0], replicas=replicas)
+    strategy = one(replace(plan, workloads=(work,)), "Deployment").tree["spec"]["strategy"]
+    in_turn = {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 0, "maxUnavailable": 1}}
+    assert strategy == (in_turn if replicas > 1 else {"type": "Recreate"})
 
 
 def published(size: float) -> Plan:
@@ -370,7 +376,7 @@ def test_a_single_replica_says_that_an_update_is_an_outage() -> None:
     def reason(replicas: int) -> str:
         plan = serving_plan(workloads=(serving_workload(replicas=replicas),))
         comments = one(plan, "Deployment").comments
-        return next(text for path, text in comments if path[-1] == "rollingUpdate")
+        return next(text for path, text in comments if "strategy" in path)
 
     assert "outage" in reason(1)
     assert "outage" not in reason(2)
