@@ -23,6 +23,8 @@ FIRST_RELEASE = {
     "persistentVolumeClaimRetentionPolicy": (27, "persistentVolumeClaimRetentionPolicy"),
     "resourceClaims": (34, "resourceClaims"),  # DynamicResourceAllocation
     "sleep": (30, "preStop.sleep"),  # PodLifecycleSleepAction
+    # PDBUnhealthyPodEvictionPolicy
+    "unhealthyPodEvictionPolicy": (27, "unhealthyPodEvictionPolicy"),
 }
 
 

@@ -264,6 +264,9 @@ def disruption_budget(scene: Scene) -> KubernetesObject:
             "metadata": scene.metadata(),
             "spec": {
                 "maxUnavailable": 1,
+                "unhealthyPodEvictionPolicy": Because(
+                    "AlwaysAllow", "a drain does not wait for a pod that serves nobody"
+                ),
                 "selector": {"matchLabels": scene.selector},
             },
         },

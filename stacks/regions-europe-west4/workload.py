@@ -576,6 +576,8 @@ k8s.policy.v1.PodDisruptionBudget(
     ),
     spec=k8s.policy.v1.PodDisruptionBudgetSpecArgs(
         max_unavailable=1,
+        # a drain does not wait for a pod that serves nobody
+        unhealthy_pod_eviction_policy="AlwaysAllow",
         selector=k8s.meta.v1.LabelSelectorArgs(match_labels=assistant_selector),
     ),
     opts=pulumi.ResourceOptions(

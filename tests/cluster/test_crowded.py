@@ -3,6 +3,7 @@ first, and when the stack changes."""
 
 from __future__ import annotations
 
+import json
 import time
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
@@ -137,3 +138,16 @@ def test_pods_that_lie_apart_make_room_for_a_large_one_that_comes_later(site: Si
     lying = site.apply(service("small", 2, 4), service("large", 8))
     assert len({*lying["small"]}) == 1
     assert {*lying["small"]} != {*lying["large"]}
+
+
+def test_a_node_is_drained_although_no_replica_of_a_service_is_ready(site: Site) -> None:
+    """None is kept for a budget that only answers could fill."""
+    lying = site.apply(service("small", 4, 2))
+    (node,) = {*lying["small"]}
+    status = {"status": {"conditions": [{"type": "Ready", "status": "False"}]}}
+    for pod in pods(site.cluster):
+        name, where = pod["metadata"]["name"], f"-n{pod['metadata']['namespace']}"
+        how = ("--subresource=status", "--type=merge", f"--patch={json.dumps(status)}")
+        site.cluster.kubectl("patch", "pod", name, where, *how)
+    site.cluster.kubectl("drain", node, "--delete-emptydir-data", "--timeout=30s")
+    assert {p["spec"].get("nodeName") for p in pods(site.cluster)} != {node}
