@@ -155,7 +155,8 @@ def recut(node: str, former: str, name: str, instances: int, at: Origin | None) 
         f" {plural(instances, 'MIG instance')} is stopped",
         at,
         help=f"announce it, and drain the node first: kubectl drain {node} --ignore-daemonsets"
-        " --delete-emptydir-data",
+        " --delete-emptydir-data; where replicas find no other node it waits until"
+        " --disable-eviction is added",
     )
 
 
