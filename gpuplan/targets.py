@@ -53,9 +53,8 @@ class Target:
     its nodes are, in a cluster that it manages. `driver_on_nodes`: they come with the GPU driver,
     `plugin_on_nodes` also with what offers GPUs to pods. `has_instead`: components of the catalogue
     that the stack does not bring, for the target has something else that does the same.
-    `infiniband` is what pods ask for its adapters by, `zones` how two of a
-    region are written in a manifest. `states_access`: the stack that makes the cluster says how it
-    is reached.
+    `infiniband` is what pods ask for its adapters by, `zones` how two of a region are written in a
+    manifest. `states_access`: the stack that makes the cluster says how it is reached.
     `other_vendors`: GPUs of any maker are planned, elsewhere those of the first alone.
     `monitors`: the images that watch the workloads, where the stack starts them itself.
     `starts_engines`: what is emitted gives engines their arguments, those for drafting among them;

@@ -72,6 +72,17 @@ def test_a_domain_that_is_too_small_is_told_with_its_size(nvlink: int | None) ->
     assert told(with_pool(small, nvlink_nodes=None), **{"a.yaml": "a: 1\n"}) == []
 
 
+def test_nodes_that_stand_by_are_to_lie_in_the_domain_too() -> None:
+    plan = joined(training_plan())
+    run = plan.workloads[0].training
+    assert run is not None
+    with_spare = with_workload(plan, training=replace(run, spare_nodes=1))
+    program = {"a.py": f'Job("tune", {KEPT})\n'}
+    [found] = told(with_spare, **program)
+    assert found.message.endswith("in its pool it joins 2, and 1 node may take a place")
+    assert told(with_pool(with_spare, nvlink_nodes=3), **program) == []
+
+
 @pytest.mark.parametrize(
     ("script", "kept"),
     [

@@ -9,6 +9,7 @@ from gpuplan.plan.outside.objects import JOB
 from gpuplan.plan.partitions import DOMAIN_LABEL
 from gpuplan.policy.api import Block, Finding, Subject
 from gpuplan.targets import TARGETS
+from gpuplan.units import plural
 
 KEYS = ("topologyKey", "topology_key")  # of a mapping, and of the SDK's class
 REQUIRED = ("requiredDuringScheduling", "required_during_scheduling")
@@ -24,7 +25,8 @@ def one_domain(subject: Subject) -> Iterator[Finding]:
 
     Looks at: the pod templates of the generated program (a required `podAffinity` on
     `nvidia.com/gpu.clique` in each), or `--segment` of the batch script, of each workload that the
-    plan puts into one domain; and the nodes that a domain of its pool joins.
+    plan puts into one domain; and the nodes that a domain of its pool joins, which are to be as
+    many as the run has with those that stand by for it.
 
     Threshold: none.
 
@@ -51,8 +53,10 @@ def one_domain(subject: Subject) -> Iterator[Finding]:
 def _lacking(subject: Subject, work: Workload) -> str:
     """What does not keep it inside a domain; empty where all does."""
     joined = by_name(subject.plan.node_pools, work.node_pool).domain_nodes
-    if joined < work.nodes_per_replica:
-        return f"in its pool it joins {joined}"
+    if joined < work.nodes_per_replica + work.spare_nodes:
+        spare = work.spare_nodes
+        beside = f", and {plural(spare, 'node')} may take a place" if spare else ""
+        return f"in its pool it joins {joined}{beside}"
     if TARGETS[subject.plan.target].lists_machines:
         jobs = (i for i in subject.written if i.kind == JOB and i.name == work.name)
         kept = all(_segment(item.get(SEGMENT)) == work.nodes_per_replica for item in jobs)

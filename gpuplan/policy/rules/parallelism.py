@@ -74,7 +74,8 @@ def _slow(workload: Workload, pool: NodePool, subject: Subject) -> Iterator[Find
         message=f"{workload.name} splits each layer over {size} GPUs that share "
         f"{pool.interconnect} ({format_rate(pool.interconnect_bytes_per_s)}); below "
         f"{format_rate(fast)} every token waits for the link",
-        help=f"use GPUs with a faster link, or groups of at most {most} GPUs",
+        help=f"use GPUs with a faster link, or groups of at most {most} GPUs, several of them"
+        " as stages of a pipeline where one does not hold the model",
         requested=fast,
         capacity=pool.interconnect_bytes_per_s,
         unit="B/s",
