@@ -139,7 +139,7 @@ def test_verbs_work_on_it(copy: Path, compiled: Path, tmp_path: Path) -> None:
     shutil.copytree(compiled, edited)
     (edited / "podman/assistant.sh").write_text("#!/bin/sh\n", "utf-8")
     assert "podman/assistant.sh" in gpuplan(copy, "check", edited, code=1)
-    assert "Pulumi.yaml" in gpuplan(copy, "preview", compiled, code=2)
+    assert "holds no Pulumi program" in gpuplan(copy, "preview", compiled, code=2)
 
 
 def test_it_is_known_by_name(copy: Path, tmp_path: Path) -> None:
