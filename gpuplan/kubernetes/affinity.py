@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from gpuplan.kubernetes import mig, naming
 from gpuplan.kubernetes.scene import Scene
 from gpuplan.plan.isolation import own_node
@@ -26,7 +24,7 @@ def affinity(scene: Scene, role: str | None) -> Tree | None:
     return {k: v for k, v in rules.items() if v} or None
 
 
-def _together(scene: Scene, role: str | None) -> Tree | Because | None:
+def _together(scene: Scene, role: str | None) -> Because | None:
     """A plan that counts on an NVLink domain has to have one: a preference would bind some pods
     elsewhere, where they exchange at a part of the rate. Otherwise pods seek the nodes of one
     switch, and no more than that: if the first one had to have them, a switch with too few free
@@ -81,7 +79,7 @@ def _term(scene: Scene, key: str, role: str | None = None) -> Tree:
 
 
 def _apart(scene: Scene, role: str | None) -> Tree:
-    rules: dict[str, Any] = {}
+    rules: Tree = {}
     if own_node(scene.workload.isolation):
         reason = "isolation 'node': no pod of another tenant on the same node"
         of_others = _others(naming.TENANT_LABEL, scene.workload.tenant)
@@ -98,14 +96,13 @@ def _emptiest(scene: Scene) -> list[Tree]:
     nodes = scene.workload.nodes_per_replica
     each = max(MOST // nodes, 1)
     others = _others("app.kubernetes.io/name", scene.workload.oldest_name)
-    weighed = [(each, others)]
-    if scene.grouped:
-        leaders = scene.selector | {naming.ROLE_LABEL: naming.LEADS}
-        own: Tree = {"labelSelector": {"matchLabels": leaders}}
-        weighed.insert(0, (min(each * nodes, MOST), own))
+    leaders: Tree = {
+        "labelSelector": {"matchLabels": scene.selector | {naming.ROLE_LABEL: naming.LEADS}}
+    }
+    weighed = [(min(each * nodes, MOST), leaders)] if scene.grouped else []
     return [
         {"weight": weight, "podAffinityTerm": {**pods, "topologyKey": DOMAIN_LABEL}}
-        for weight, pods in weighed
+        for weight, pods in [*weighed, (each, others)]
     ]
 
 

@@ -176,27 +176,27 @@ _OVERVIEW = (
 
 def waiting(by_way: Mapping[str, Sequence[Predicted]]) -> str:
     """First tokens that are predicted to wait: the row of the table has those that did wait."""
-    planned = [(p, e) for p, e in answered(by_way["group"]) if rests(p)]
-    measured = [pair for pair in planned if label(pair[0]) == QUEUED]
-    ways = {
-        way: [
-            (p, e)
-            for p, e in answered(pairs)
-            if rests(p) and p.metric == "ttft" and e.value > QUEUED_MILLISECONDS
-        ]
-        for way, pairs in by_way.items()
+    first = {
+        way: [(p, e) for p, e in answered(by_way[way]) if rests(p) and p.metric == "ttft"]
+        for way in ("group", "source")
     }
-    if not measured or not ways["group"]:
+    said = {way: [a for a in pairs if _waits(a)] for way, pairs in first.items()}
+    measured = [pair for pair in first["group"] if label(pair[0]) == QUEUED]
+    if not measured or not said["group"]:
         return ""
-    ours, key = ways["group"], Metric(planned=True, name=QUEUED)
-    foreseen = sum(e.value > QUEUED_MILLISECONDS for _, e in measured)
+    key, foreseen = Metric(planned=True, name=QUEUED), sum(map(_waits, measured))
     return _filled(
         f"Points of *{QUEUED}* are chosen by what was measured, so among them is every server that "
         f"had just been started. {foreseen} of the {len(measured)} are predicted over 3 s too. Of "
-        f"the {len(ours)} that are predicted so, which is what the reader of a plan sees, it is "
-        f"{_cell(ours, key)} without their own run, and {_cell(ways['source'], key)} without their "
-        "source."
+        f"the {len(said['group'])} that are predicted so, which is what the reader of a plan sees, "
+        f"it is {_cell(said['group'], key)} without their own run, and "
+        f"{_cell(said['source'], key)} without their source."
     )
+
+
+def _waits(answer: tuple[Point, Estimate]) -> bool:
+    """Whether it is predicted to."""
+    return answer[1].value > QUEUED_MILLISECONDS
 
 
 def _row(key: Metric, whole: Mapping[str, Mapping[Metric, Answers]]) -> str:

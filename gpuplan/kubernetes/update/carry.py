@@ -49,13 +49,12 @@ def carry_over(
 def _packed_as_before(before: Plan, plan: Plan) -> Plan:
     """What other workloads come and go beside decides whether pods are packed. A run that is there
     is not begun anew for that, and a service not restarted to be spread again."""
-    packed = {w.name: former.packed for w in plan.workloads if (former := same(before, w))}
 
     def kept(work: Workload) -> Workload:
-        if work.name not in packed:
+        if (former := same(before, work)) is None:
             return work
         once = work.task in RUNS and work.schedule is None
-        return replace(work, packed=packed[work.name] if once else packed[work.name] or work.packed)
+        return replace(work, packed=former.packed if once else former.packed or work.packed)
 
     return replace(plan, workloads=tuple(map(kept, plan.workloads)))
 

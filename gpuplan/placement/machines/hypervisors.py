@@ -186,9 +186,11 @@ def held(spec: HostSpec, at: Origin) -> Iterator[Diagnostic]:
     """GPUs and drives in an IOMMU group with what the host keeps."""
     keeps = kept(spec)
     for device, origin in devices(spec, at):
-        number, passed = device.iommu_group, isinstance(device, GpuSpec | NvmeSpec)
-        holder = keeps.get(number) if number is not None and passed else None
-        if number is not None and holder is not None and holder is not device:
+        number = device.iommu_group
+        if number is None or not isinstance(device, GpuSpec | NvmeSpec):
+            continue
+        holder = keeps.get(number, device)
+        if holder is not device:
             place = origin.child("iommu_group")
             yield held_by_host(device.address or "a device", number, _named(holder), place)
 

@@ -73,8 +73,8 @@ class Names:
             cut_nodes = {n: gpus for n, gpus in cuts(former).items() if gpus and n in left}
             alike = _alike(need, cut_nodes)
             more = _beside(asks, need, cut_nodes) if len(alike) < len(cut_nodes) else None
-            own = 0 if more is None else len(cut_nodes) + len(more) + need.spares
-            if more is not None and own <= need.nodes + spare:
+            room = need.nodes + spare - len(cut_nodes) - need.spares
+            if more is not None and len(more) <= room:
                 self._left[place] = [n for n in left if n not in cut_nodes]
                 names = self.take(pool, need, len(more), others)
                 idle = self.take(pool, need, need.spares, others)

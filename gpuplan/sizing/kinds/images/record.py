@@ -54,8 +54,8 @@ def recorded(
 ) -> Sized:
     layout = candidate.evaluated
     ledger, demand = settled.ledger, settled.demand
-    scope = _record(settled, candidate, layout)
-    scope = _record_replicas(settled, candidate, layout, scope)
+    scope = _record(settled, candidate)
+    scope = _record_replicas(settled, candidate, scope)
     service = demand if isinstance(demand, ImageServiceDemand) else None
     served = served_by(demand) if service else over_sizes(demand, FINISH)
     scope = served.record(ledger, scope)
@@ -104,11 +104,9 @@ def recorded(
     )
 
 
-def _record(
-    settled: Settled[DiffusionDemand], candidate: Candidate[SizedPipeline], layout: SizedPipeline
-) -> Scope:
+def _record(settled: Settled[DiffusionDemand], candidate: Candidate[SizedPipeline]) -> Scope:
     """The pipeline at its batch."""
-    demand = settled.demand
+    demand, layout = settled.demand, candidate.evaluated
     without_batch = replace(demand, overrides=replace(demand.overrides, max_num_seqs=None))
     batch = settled.choice(
         "max_num_seqs",
@@ -132,13 +130,12 @@ def _record(
 def _record_replicas(
     settled: Settled[DiffusionDemand],
     candidate: Candidate[SizedPipeline],
-    layout: SizedPipeline,
     scope: Scope,
 ) -> Scope:
     ledger, demand = settled.ledger, settled.demand
     if isinstance(demand, ImageServiceDemand):
         if (of_mean := room(demand)) is None:
-            solved = Quantity(load_limit(demand, layout), "1", SOLVED)
+            solved = Quantity(load_limit(demand, candidate.evaluated), "1", SOLVED)
             scope["load_limit"] = solved
         else:
             scope = of_mean[0].record(ledger, scope | of_mean[1])

@@ -58,7 +58,7 @@ def recorded(
 ) -> Sized:
     layout = candidate.evaluated
     demand = settled.demand
-    scope = _record(settled, site, candidate, layout)
+    scope = _record(settled, site, candidate)
     cost = record_cost(settled, candidate, constant(1, "1", "one run"), scope["gpus"])
     bought = settled.demand.spare_nodes is not None
     if "spare_nodes" in scope and cost.usd_per_hour is not None and not bought:
@@ -138,9 +138,8 @@ def _interruption(
     return interruption(settled, site, candidate, cost, given, loaded=loaded)
 
 
-def _record(
-    settled: Settled[TrainingDemand], site: Site, candidate: Candidate[SizedRun], layout: SizedRun
-) -> Scope:
+def _record(settled: Settled[TrainingDemand], site: Site, candidate: Candidate[SizedRun]) -> Scope:
+    layout = candidate.evaluated
     ledger, demand, run = settled.ledger, settled.demand, layout.run
     scope = run.prepared.shape.record(ledger, run.scope)
     if failures.counted(demand, site, candidate.nodes):

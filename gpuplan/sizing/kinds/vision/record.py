@@ -38,7 +38,7 @@ def recorded(
     layout = candidate.evaluated
     demand = settled.demand
     one = replica(demand, candidate.device, site)
-    scope, resources = _record_replica(settled, site, candidate, layout)
+    scope, resources = _record_replica(settled, site, candidate)
     scope["slowness"] = slowness(settled, QUANTITY, one.interval)
     answers = Answers(IMAGES, times(demand), FINISH)
     limit = load_limit(demand, layout)
@@ -68,17 +68,14 @@ def recorded(
 
 
 def _record_replica(
-    settled: Settled[VisionDemand],
-    site: Site,
-    candidate: Candidate[SizedClassifier],
-    layout: SizedClassifier,
+    settled: Settled[VisionDemand], site: Site, candidate: Candidate[SizedClassifier]
 ) -> tuple[Scope, HostResources]:
     """Times and memory, with the images of a step and the cores that decode."""
     ledger, demand, device = settled.ledger, settled.demand, candidate.device
     one = replica(demand, device, site)
     batch = settled.choice(
         "max_num_seqs",
-        Quantity(layout.batch, "1", _LARGEST),
+        Quantity(candidate.evaluated.batch, "1", _LARGEST),
         demand.overrides.max_num_seqs,
         settled.free.max_num_seqs,
     )

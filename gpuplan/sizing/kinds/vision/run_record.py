@@ -49,7 +49,7 @@ def recorded(
 ) -> Sized:
     layout = candidate.evaluated
     ledger, demand = settled.ledger, settled.demand
-    scope, resources = _record(settled, site, candidate, layout)
+    scope, resources = _record(settled, site, candidate)
     cost = record_cost(settled, candidate, constant(1, "1", "one run"), scope["gpus"])
     if cost.usd_per_hour is not None:
         RUN_COST.record(ledger, scope | {"usd_per_hour": cost.usd_per_hour})
@@ -75,12 +75,10 @@ def recorded(
 
 
 def _record(
-    settled: Settled[VisionRunDemand],
-    site: Site,
-    candidate: Candidate[SizedLooking],
-    layout: SizedLooking,
+    settled: Settled[VisionRunDemand], site: Site, candidate: Candidate[SizedLooking]
 ) -> tuple[Scope, HostResources]:
     ledger, demand, device = settled.ledger, settled.demand, candidate.device
+    layout = candidate.evaluated
     run = run_of(demand, site, device, layout.gpus)
     assert run is not None
     for made, inputs in (length(demand), files(demand)):
